@@ -1,0 +1,50 @@
+# Every target builds what it needs: on a fresh machine `make demo` or `make test` is enough.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# Quiet TensorFlow's start-up chatter in the commands below; the library itself sets nothing.
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+export TF_ENABLE_ONEDNN_OPTS ?= 0
+
+.PHONY: help setup demo test test-all lint format bench wheel clean
+help:            ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY)  ## build the environment in .venv (done by every other target)
+
+$(READY): requirements.lock setup.py pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found. lemn_tf needs Python 3.11: install it, or say 'make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11'." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "error: $(PYTHON) is $$($(PYTHON) --version); lemn_tf needs Python 3.11." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: could not create $(VENV). Is the venv module installed and is there room on the disk (about 3 GB)?" >&2; exit 1; }
+	@echo "installing the locked packages into $(VENV) (about a minute) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock \
+	  || { echo "error: installing requirements.lock failed. Check the network and the free disk space (about 3 GB), then run the same command again: it goes on where it stopped." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)   ## run the main job
+	$(BIN)/lemn demo
+
+test: lint       ## lint, then the quick tests (under 10 minutes on two cores)
+	$(BIN)/python -m pytest -q -n 2
+
+test-all: lint   ## the quick tests and the slow ones
+	$(BIN)/python -m pytest -q -n 2 -m "slow or not slow"
+
+lint: $(READY)   ## ruff check and format check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## let ruff format and fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## run the benchmarks
+	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
+
+wheel: $(READY)  ## build dist/*.whl
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean:           ## remove the environment and build products
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,1 @@
+"""lemn_tf: a bounded memory over an endless stream that learns what to remember."""

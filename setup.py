@@ -1,0 +1,38 @@
+"""Packaging of lemn_tf; see BUILD.md for how the environment is built."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+HERE = Path(__file__).parent
+
+setup(
+    name="lemn_tf",
+    version="0.1.0",
+    description="A bounded memory that learns what to remember: LEMN in TensorFlow and Keras",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11,<3.12",
+    packages=[
+        "lemn_tf",
+        "lemn_tf.retention",
+        "lemn_tf.readers",
+        "lemn_tf.pipelines",
+        "lemn_tf.export",
+    ],
+    # `pipelines` and `export` are top-level folders but must not be top-level import names.
+    package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
+    install_requires=[
+        "tensorflow-cpu==2.21.*",
+        "keras>=3.15,<4",
+        "numpy>=2,<2.4",
+        "tensorflow-text==2.21.*",
+        "rich>=13",
+    ],
+    extras_require={
+        # tf-agents pins old versions of its own dependencies: see BUILD.md before using this.
+        "agents": ["tf-agents==0.19.0", "tf-keras==2.21.*", "tensorflow-probability==0.25.*"],
+    },
+    entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},
+)
