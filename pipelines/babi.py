@@ -1,0 +1,331 @@
+"""Streams of the bAbI text format: read, write, encode and batch them.
+
+A file holds stories. Each line is a number and a sentence; number 1 begins a new story. A line
+with tabs is a question: its text, the answer, and the numbers of the lines that support it.
+
+    1 Mary got the milk.
+    2 Mary went to the garden.
+    3 Where is the milk?<tab>garden<tab>1 2
+
+Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Vocabulary`).
+"""
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from .text import batched
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a story.
+
+    Attributes:
+        text: the question.
+        answer: the answer, one word ("milk,football" is one).
+        support: the facts that answer it, as indices into `Story.facts`, in the file's order.
+        asked_after: how many facts came before it.
+    """
+
+    text: str
+    answer: str
+    support: tuple[int, ...]
+    asked_after: int
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story: its facts in order, and its questions in the order they are asked."""
+
+    facts: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+class Words(Protocol):
+    """What is asked of a vocabulary: texts to padded ids, answers to single ids."""
+
+    def __call__(self, texts: tf.Tensor, length: int | None = None) -> tf.Tensor: ...
+
+    def lookup(self, strings: tf.Tensor) -> tf.Tensor: ...
+
+
+def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Story]:
+    """Reads the stories of one or more files in bAbI's text format.
+
+    Args:
+        paths: a path, or several whose stories are joined in order.
+
+    Returns:
+        The stories.
+
+    Example:
+
+    >>> path = Path(tempfile.mkdtemp()) / "story.txt"
+    >>> _ = path.write_text("1 Mary got the milk.\\n2 Where is it?\\tgarden\\t1\\n")
+    >>> read_stories(path)[0].questions
+    (Question(text='Where is it?', answer='garden', support=(0,), asked_after=1),)
+    """
+    several = not isinstance(paths, (str, os.PathLike))
+    return [story for path in (paths if several else [paths]) for story in _read_file(Path(path))]
+
+
+def _read_file(path: Path) -> list[Story]:
+    text = path.read_bytes().decode("utf-8-sig", errors="replace")
+    stories: list[Story] = []
+    facts: list[str] = []
+    questions: list[Question] = []
+    fact_at: dict[int, int] = {}  # line number in the story -> index of the fact
+    last = None
+
+    def close() -> None:
+        if last is not None:
+            stories.append(Story(tuple(facts), tuple(questions)))
+        facts.clear(), questions.clear(), fact_at.clear()
+
+    for line_number, line in enumerate(text.split("\n"), 1):
+
+        def bad(expected: str, got: object, line_number: int = line_number) -> ValueError:
+            return ValueError(f"{path}, line {line_number}: expected {expected}, got {got!r}")
+
+        line = line.strip(" \r")
+        if not line.strip():
+            continue
+        head, _, body = line.partition(" ")
+        if not (head.isascii() and head.isdigit()) or not body.strip():
+            raise bad("a line number, a space and a sentence", line)
+        number = int(head)
+        if number == 1:
+            close()
+        elif last is None or number <= last:
+            above = "" if last is None else f" or a line number above {last}"
+            raise bad(f"line number 1{above}", number)
+        last = number
+        sentence, *fields = (field.strip() for field in body.split("\t"))
+        if not fields:
+            fact_at[number] = len(facts)
+            facts.append(sentence)
+            continue
+        while len(fields) > 1 and not fields[-1]:
+            fields.pop()
+        if len(fields) > 2 or not sentence or not fields[0]:
+            raise bad("question <tab> answer [<tab> support line numbers]", body)
+        support = []
+        for word in fields[1].split() if len(fields) == 2 else ():
+            if not (word.isascii() and word.isdigit()) or int(word) not in fact_at:
+                raise bad("support to be line numbers of earlier facts of the story", word)
+            support.append(fact_at[int(word)])
+        questions.append(Question(sentence, fields[0], tuple(support), len(facts)))
+    close()
+    if not stories:
+        raise ValueError(f"{path}: expected at least one story in bAbI's text format, got none")
+    return stories
+
+
+def write_stories(stories: Iterable[Story], path: str | os.PathLike) -> None:
+    """Writes stories in bAbI's text format; the file appears whole or not at all.
+
+    Args:
+        stories: what to write; `read_stories` gives the same back.
+        path: the file to write, replaced if it exists. Missing folders are made.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            for story in stories:
+                file.writelines(f"{line}\n" for line in _lines(story))
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _lines(story: Story) -> Iterable[str]:
+    number, line_of, waiting = 0, [], list(story.questions)
+    for seen in range(len(story.facts) + 1):
+        while waiting and waiting[0].asked_after == seen:
+            question = waiting.pop(0)
+            number += 1
+            support = " ".join(str(line_of[fact]) for fact in question.support)
+            yield f"{number} {question.text}\t{question.answer}\t{support}".rstrip("\t")
+        if seen < len(story.facts):
+            number += 1
+            line_of.append(number)
+            yield f"{number} {story.facts[seen]}"
+    if waiting:
+        raise ValueError(
+            f"expected questions in the order they are asked, after at most "
+            f"{len(story.facts)} facts, got {waiting[0]}"
+        )
+
+
+def texts(stories: Iterable[Story]) -> list[str]:
+    """Every distinct fact and question, in order of appearance: what a vocabulary is built from."""
+    return list(
+        dict.fromkeys(
+            text
+            for story in stories
+            for text in (*story.facts, *(question.text for question in story.questions))
+        )
+    )
+
+
+def answers(stories: Iterable[Story]) -> list[str]:
+    """Every distinct answer, in order of appearance."""
+    return list(dict.fromkeys(q.answer for story in stories for q in story.questions))
+
+
+def encode(
+    stories: Sequence[Story],
+    vocabulary: Words,
+    store_questions: bool = False,
+    length: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Turns stories into padded arrays of ids; S stories, T items, Q questions, K supports.
+
+    All distinct sentences are tokenised in one call of the vocabulary.
+
+    Args:
+        stories: at least one story.
+        vocabulary: maps a string tensor to ids, and with `lookup` answers to ids.
+        store_questions: put each question into the stream too, right after it was asked.
+        length: words of an item and of a question (cut or padded); None for the longest.
+
+    Returns:
+        int32 arrays: `items` [S, T, L] (padding 0), `length` [S] the number of items,
+        `questions` [S, Q, Lq] (padding 0), `ask_at` [S, Q] items seen before the question
+        (padding -1), `answers` [S, Q] (padding -1), `support` [S, Q, K] items (padding -1).
+
+    Example:
+
+    >>> from lemn_tf.text import Vocabulary
+    >>> story = Story(("Mary went home.",), (Question("Where is Mary?", "home", (0,), 1),))
+    >>> data = encode([story], Vocabulary.build(texts([story]), answers([story])))
+    >>> {name: array.tolist() for name, array in data.items()}  # doctest: +NORMALIZE_WHITESPACE
+    {'items': [[[4, 5, 2]]], 'length': [1], 'questions': [[[6, 3, 4]]], 'ask_at': [[1]],
+     'answers': [[2]], 'support': [[[0]]]}
+    """
+    stories = list(stories)
+    if not stories:
+        raise ValueError("expected at least one story to encode, got none")
+    streams = [_stream(story, store_questions) for story in stories]
+    asked = [[question.text for question in story.questions] for story in stories]
+    distinct = list(dict.fromkeys(text for row in (*streams, *asked) for text in row))
+    options = {} if length is None else {"length": length}
+    ids = np.asarray(vocabulary(tf.constant(distinct, tf.string), **options), np.int32)
+    ids = np.concatenate([ids, np.zeros_like(ids[:1])]) if distinct else np.zeros((1, 0), np.int32)
+    row_of = {text: row for row, text in enumerate(distinct)}  # the last row is padding
+
+    def sentences(rows: list[list[str]]) -> np.ndarray:
+        index = _padded([[row_of[text] for text in row] for row in rows], len(distinct))
+        width = length or int((ids[np.unique(index)] != 0).sum(-1).max(initial=0))
+        return ids[:, :width][index]
+
+    shift = [_shifts(story) if store_questions else [0] * len(story.facts) for story in stories]
+    support, ask_at, words = [], [], []
+    for story, moved in zip(stories, shift, strict=True):
+        support.append([[fact + moved[fact] for fact in q.support] for q in story.questions])
+        ask_at.append([q.asked_after + store_questions * k for k, q in enumerate(story.questions)])
+        words.append([q.answer for q in story.questions])
+    flat = [word for row in words for word in row]
+    found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32).tolist()
+    answer_ids = iter(found)
+    most = max((len(row) for rows in support for row in rows), default=0)
+    padded_support = np.full((len(stories), max(map(len, words)), most), -1, np.int32)
+    for s, rows in enumerate(support):
+        for q, row in enumerate(rows):
+            padded_support[s, q, : len(row)] = row
+    return {
+        "items": sentences(streams),
+        "length": np.array([len(stream) for stream in streams], np.int32),
+        "questions": sentences(asked),
+        "ask_at": _padded(ask_at, -1),
+        "answers": _padded([[next(answer_ids) for _ in row] for row in words], -1),
+        "support": padded_support,
+    }
+
+
+def _stream(story: Story, store_questions: bool) -> list[str]:
+    """The items of a story, in order."""
+    stream = list(story.facts)
+    if store_questions:
+        for question in reversed(story.questions):
+            stream.insert(question.asked_after, question.text)
+    return stream
+
+
+def _shifts(story: Story) -> list[int]:
+    """For each fact, how many stored questions come before it."""
+    asked = np.array([question.asked_after for question in story.questions], int)
+    return np.searchsorted(np.sort(asked), np.arange(len(story.facts)), side="right").tolist()
+
+
+def _padded(rows: list[list[int]], padding: int) -> np.ndarray:
+    out = np.full((len(rows), max(map(len, rows))), padding, np.int32)
+    for place, row in zip(out, rows, strict=True):
+        place[: len(row)] = row
+    return out
+
+
+def dataset(
+    stories: Sequence[Story],
+    vocabulary: Words,
+    batch_size: int,
+    *,
+    shuffle_seed: int | None = None,
+    buckets: int | Sequence[int] | None = None,
+    repeat: bool = False,
+    drop_remainder: bool = False,
+    store_questions: bool = False,
+    length: int | None = None,
+    start: int = 0,
+) -> tf.data.Dataset:
+    """Batches of encoded stories, bucketed by their number of items.
+
+    Within a bucket every batch has the same T; Q, L, Lq and K are the same everywhere. Batch n
+    depends on the arguments and n alone, so `start=n` resumes a run exactly.
+
+    Args:
+        stories, vocabulary, store_questions, length: as for `encode`.
+        batch_size: stories in a batch.
+        shuffle_seed: seed of the order, a new one each epoch; None keeps the stories' order
+            (within a bucket).
+        buckets: ascending values of T, or how many of them to choose, or None for up to four.
+        repeat: go on for ever; otherwise one epoch.
+        drop_remainder: leave out the last, smaller batch of each bucket.
+        start: index of the first batch, counted over all epochs.
+
+    Returns:
+        A `tf.data.Dataset` of dicts with the keys of `encode`, batch-major.
+
+    Example:
+
+    >>> from lemn_tf.text import Vocabulary
+    >>> story = Story(("Mary went home.",), (Question("Where is Mary?", "home", (0,), 1),))
+    >>> vocabulary = Vocabulary.build(texts([story]), answers([story]))
+    >>> for batch in dataset([story] * 3, vocabulary, batch_size=2):
+    ...     print(batch["items"].shape)
+    (2, 1, 3)
+    (1, 1, 3)
+    """
+    arrays = encode(stories, vocabulary, store_questions, length)
+    return batched(
+        arrays,
+        arrays["length"],
+        batch_size,
+        cut=["items"],
+        shuffle_seed=shuffle_seed,
+        buckets=buckets,
+        repeat=repeat,
+        drop_remainder=drop_remainder,
+        start=start,
+    )

@@ -1,0 +1,191 @@
+"""What pipelines of text share: padded arrays turned into reproducible, resumable batches.
+
+The whole data set sits in memory as arrays of ids. An epoch is then nothing but an order of
+indices, drawn with NumPy from (seed, epoch), and a batch is one gather in the graph. Starting in
+the middle costs nothing: the skipped batches are never made.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+def bucket_boundaries(lengths: np.ndarray, count: int = 4, multiple: int = 4) -> list[int]:
+    """The `count` lengths to pad to that waste the least padding.
+
+    Args:
+        lengths: length of every example, [S].
+        count: at most so many boundaries.
+        multiple: boundaries are multiples of this, but never above the longest example.
+
+    Returns:
+        Ascending boundaries; the last one is the longest length.
+
+    Example:
+
+    >>> bucket_boundaries(np.array([5, 6, 7, 20, 21, 40]), count=3)
+    [8, 24, 40]
+    """
+    if count < 1 or multiple < 1:
+        raise ValueError(f"expected count and multiple >= 1, got {count} and {multiple}")
+    longest = int(lengths.max())
+    rounded = np.minimum(-(-lengths // multiple) * multiple, longest)
+    values, frequency = np.unique(rounded, return_counts=True)
+    if len(values) > 24:  # keeps the search below small
+        values = np.unique(np.quantile(rounded, np.linspace(0, 1, 24), method="higher"))
+        frequency = np.bincount(np.searchsorted(values, rounded), minlength=len(values))
+    inner = itertools.combinations(values[:-1].tolist(), min(count, len(values)) - 1)
+
+    def padded(chosen: tuple[int, ...]) -> int:
+        bounds = np.array([*chosen, longest])
+        return int(bounds[np.searchsorted(bounds, values)] @ frequency)
+
+    return [*min(inner, key=padded), longest]
+
+
+def plan(lengths: np.ndarray, buckets: int | Sequence[int] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Puts every example into the smallest bucket that holds it.
+
+    Args:
+        lengths: length of every example, [S].
+        buckets: ascending boundaries, or how many to choose, or None for up to four. A boundary
+            for the longest example is added if none holds it.
+
+    Returns:
+        (boundaries in use [U], bucket of every example [S]).
+    """
+    if buckets is None or isinstance(buckets, int):
+        bounds = bucket_boundaries(lengths, 4 if buckets is None else buckets)
+    else:
+        bounds = list(buckets)
+        if bounds != sorted(set(bounds)) or not bounds or bounds[0] < 1:
+            raise ValueError(f"expected ascending bucket boundaries >= 1, got {bounds}")
+        if bounds[-1] < lengths.max():
+            bounds.append(int(lengths.max()))
+    used, member = np.unique(np.searchsorted(bounds, lengths), return_inverse=True)
+    return np.array(bounds, np.int32)[used], member
+
+
+def epoch_batches(
+    member: np.ndarray, batch_size: int, seed: int | None, epoch: int, drop_remainder: bool
+) -> list[tuple[int, np.ndarray]]:
+    """The batches of one epoch, as (bucket, indices of examples).
+
+    With a seed, both the examples within a bucket and the order of batches are shuffled,
+    by a generator made of (seed, epoch) only.
+
+    Args:
+        member: bucket of every example, [S].
+        batch_size: examples in a batch.
+        seed: seed of the shuffle, or None for the given order, bucket after bucket.
+        epoch: number of the epoch, from 0.
+        drop_remainder: leave out the last, smaller batch of each bucket.
+
+    Returns:
+        A list whose length is the same in every epoch.
+    """
+    order = np.arange(len(member))
+    generator = None
+    if seed is not None:
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
+        generator.shuffle(order)
+    batches = []
+    for bucket in range(member.max() + 1):
+        mine = order[member[order] == bucket]
+        for begin in range(0, len(mine), batch_size):
+            batch = mine[begin : begin + batch_size]
+            if len(batch) == batch_size or not drop_remainder:
+                batches.append((bucket, batch))
+    if generator is not None:
+        generator.shuffle(batches)
+    return batches
+
+
+def batched(
+    arrays: Mapping[str, np.ndarray],
+    lengths: np.ndarray,
+    batch_size: int,
+    *,
+    cut: Sequence[str],
+    shuffle_seed: int | None = None,
+    buckets: int | Sequence[int] | None = None,
+    repeat: bool = False,
+    drop_remainder: bool = False,
+    start: int = 0,
+) -> tf.data.Dataset:
+    """A dataset of bucketed batches gathered from padded arrays.
+
+    Args:
+        arrays: what to batch, each [S, ...].
+        lengths: length of every example along axis 1 of the arrays in `cut`, [S].
+        batch_size: examples in a batch.
+        cut: names of the arrays [S, T, ...] to be cut (or padded with 0) to the bucket's T.
+        shuffle_seed: seed of the shuffle; None keeps the order.
+        buckets: see `plan`.
+        repeat: go on for ever, with a new order in each epoch.
+        drop_remainder: leave out the last, smaller batch of each bucket.
+        start: index of the first batch, counted over all epochs.
+
+    Returns:
+        A `tf.data.Dataset` of dicts. Its batch n depends on the arguments and n only.
+
+    Example:
+
+    >>> data = {"x": np.arange(6).reshape(3, 2), "n": np.array([2, 1, 2])}
+    >>> for batch in batched(data, data["n"], 2, cut=["x"], buckets=[1, 2]):
+    ...     print(batch["x"].numpy().tolist())
+    [[2]]
+    [[0, 1], [4, 5]]
+    """
+    if batch_size < 1 or start < 0:
+        raise ValueError(f"expected batch_size >= 1, start >= 0, got {batch_size} and {start}")
+    if not len(lengths):
+        raise ValueError("expected at least one example, got none")
+    bounds, member = plan(lengths, buckets)
+
+    def epoch_of(number: int) -> list[tuple[int, np.ndarray]]:
+        return epoch_batches(member, batch_size, shuffle_seed, number, drop_remainder)
+
+    steps = len(epoch_of(0))
+    if not steps:
+        raise ValueError(f"expected at least {batch_size} examples in a bucket (drop_remainder)")
+    if not repeat and start > steps:
+        raise ValueError(f"expected start <= {steps} batches (repeat is off), got {start}")
+
+    def epochs() -> Iterator[dict[str, np.ndarray]]:
+        for number in itertools.count(start // steps) if repeat else range(start < steps):
+            batches = epoch_of(number)[start % steps if number == start // steps else 0 :]
+            index = np.zeros((len(batches), batch_size), np.int32)
+            for row, (_, batch) in zip(index, batches, strict=True):
+                row[: len(batch)] = batch
+            yield {
+                "index": index,
+                "size": np.array([len(batch) for _, batch in batches], np.int32),
+                "bound": bounds[[bucket for bucket, _ in batches]],
+            }
+
+    tensors = {name: tf.constant(array) for name, array in arrays.items()}
+    static = {"T": int(bounds[0]) if len(bounds) == 1 else None}
+    even = drop_remainder or all(len(batch) == batch_size for _, batch in epoch_of(0))
+
+    def gather(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        index, out = batch["index"][: batch["size"]], {}
+        for name, tensor in tensors.items():
+            shape = [batch_size if even else None, *tensor.shape[1:]]
+            value = tf.gather(tensor, index)
+            if name in cut:
+                missing = tf.maximum(batch["bound"] - tensor.shape[1], 0)
+                padding = [[0, 0], [0, missing], *[[0, 0]] * (len(shape) - 2)]
+                value = tf.pad(value[:, : batch["bound"]], padding)
+                shape[1] = static["T"]
+            out[name] = tf.ensure_shape(value, shape)
+        return out
+
+    spec = {"index": [None, batch_size], "size": [None], "bound": [None]}
+    spec = {name: tf.TensorSpec(shape, tf.int32) for name, shape in spec.items()}
+    orders = tf.data.Dataset.from_generator(epochs, output_signature=spec)
+    dataset = orders.unbatch().map(gather)
+    cardinality = tf.data.INFINITE_CARDINALITY if repeat else steps - start
+    return dataset.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(4)
