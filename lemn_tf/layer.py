@@ -1,0 +1,299 @@
+"""EpisodicMemory: N slots and a policy, as one Keras layer.
+
+One step apart from the loop, as in Keras' recurrent layers: `observe` takes in one item, `call`
+a whole stream, and both give the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from lemn_tf import memory, retention
+from lemn_tf.memory import MemoryState
+from lemn_tf.retention.base import Cells, Decision, Scores, decide, gumbel, scramble
+
+Nest = Any
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class EpisodicMemory(keras.layers.Layer):
+    """A memory of N slots over an endless stream, with a policy that chooses what it forgets.
+
+    Args:
+        slots: N in the paper. Not baked into any weight: change it at will.
+        policy: a name (`lemn_tf.retention.NAMES`) or a `RetentionPolicy`.
+        encoder: layer from entries `[..., d1, ...]` to vectors `[..., D]`, phi in the paper: what
+            the policy sees of an entry. Default: entries are single vectors and seen as they are.
+
+    Call arguments:
+        items: nest of `[B, T, ...]`, the stream.
+        initial_state: the `MemoryState` to go on from; default an empty one.
+        mask: `[B, T]` bool, False for padding, which changes nothing.
+        training: sample evictions instead of taking the likeliest.
+        seed: `[2]` int32 for sampling; needed when `training`.
+
+    Returns:
+        `(state, decisions)`: the memory after the stream, and a `Decision` of `[B, T, ...]` tensors.
+
+    Example:
+
+    >>> remember = EpisodicMemory(slots=3, policy="fifo")
+    >>> state, decisions = remember(tf.random.normal([1, 10, 4]))
+    >>> state.ids.numpy().tolist(), state.entries.shape
+    ([[7, 8, 9]], TensorShape([1, 3, 4]))
+    >>> state, decision = remember.observe(state, tf.zeros([1, 4]))
+    >>> decision.evicted.numpy().tolist()
+    [7]
+    """
+
+    def __init__(
+        self,
+        slots: int = 10,
+        policy: str | retention.RetentionPolicy = "st-lemn",
+        encoder: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not isinstance(slots, int) or slots < 1:
+            raise ValueError(f"a memory needs at least 1 slot; got slots={slots!r}")
+        self.slots = slots
+        self.policy = retention.get(policy)
+        self.encoder = encoder
+
+    def build(self, items_shape):
+        if self.encoder is None:
+            self._build_policy(items_shape)
+
+    def _build_policy(self, shape):
+        if not self.policy.built:
+            self.policy.build((None, None, shape[-1]))
+            self.policy.built = True
+
+    def encode(self, entries: Nest) -> tf.Tensor:
+        """phi: what the policy sees of entries with any leading dimensions, `[..., D]`."""
+        if self.encoder is not None:
+            vectors = self.encoder(entries)
+        elif tf.is_tensor(entries) and entries.dtype.is_floating:
+            vectors = entries
+        else:
+            raise TypeError(
+                "without an encoder the items must be one float tensor of vectors; got "
+                f"{tf.nest.map_structure(lambda leaf: leaf.dtype.name, entries)}: "
+                "pass encoder= a layer from entries to vectors"
+            )
+        self._build_policy(vectors.shape)
+        return vectors
+
+    def initial_state(self, batch: int, item: Nest, slots: int | None = None) -> MemoryState:
+        """An empty memory for items of this kind.
+
+        Args:
+            batch: number of rows, B.
+            item: nest of `tf.TensorSpec`, one item without batch dimension.
+            slots: how many slots, if not the layer's own number.
+        """
+        self.encode(tf.nest.map_structure(lambda s: tf.zeros([1, 1, *s.shape], s.dtype), item))
+        return memory.empty(batch, slots or self.slots, item, self.policy.carry_spec())
+
+    def observe(
+        self,
+        state: MemoryState,
+        item: Nest,
+        pinned: Any = False,
+        ttl: Any = None,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+    ) -> tuple[MemoryState, Decision]:
+        """One item: M_t, x_t -> M_{t+1}.
+
+        Args:
+            state: the memory.
+            item: nest of `[B, ...]`.
+            pinned: whether the item may never be evicted, scalar or `[B]`.
+            ttl: after how many further items it expires, scalar or `[B]`; default never.
+            training: sample the eviction instead of taking the likeliest.
+            seed: `[2]` int32 for sampling; needed when `training`.
+        """
+        expiry = memory.NEVER if ttl is None else state.clock + 1 + tf.cast(ttl, tf.int64)
+        cells = memory.candidates(state, item, pinned, expiry)
+        vectors = self.encode(cells.entries)
+        seed = self._seed(training, seed)
+        noise = None
+        if seed is not None:
+            noise = gumbel(tf.shape(cells.ids), seed)
+        elif self.policy.stochastic:
+            noise = _noise_of(cells)
+        scores, decision = self._step(vectors, cells, noise, seed)
+        return memory.evict_from(cells._replace(carry=scores.carry), decision.slot), decision
+
+    def _step(self, vectors, cells: MemoryState, noise, seed) -> tuple[Scores, Decision]:
+        scores = self.policy(Cells(vectors, cells.ids, cells.clock, seed), cells.carry)
+        return scores, decide(scores.logits, cells, noise)
+
+    def _seed(self, training, seed):
+        if training and seed is None:
+            raise ValueError("training samples evictions and needs a seed: pass seed=[a, b]")
+        return None if seed is None else tf.convert_to_tensor(seed, tf.int32)
+
+    def attend(self, state: MemoryState, attention: tf.Tensor) -> MemoryState:
+        """Tells the policy how a reader attended to the slots: `[B, N]` weights. LRU listens."""
+        carry = self.policy.attend(state.carry, attention, state.clock)
+        return state._replace(carry=carry)
+
+    def call(
+        self,
+        items: Nest,
+        initial_state: MemoryState | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+        after_step: Callable[[tf.Tensor, MemoryState], MemoryState] | None = None,
+        slots: int | None = None,
+    ) -> tuple[MemoryState, Decision]:
+        items = tf.nest.map_structure(tf.convert_to_tensor, items)
+        batch, steps = _check_stream(items, mask)
+        vectors = self.encode(items)
+        spec = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[2:], x.dtype), items)
+        state = initial_state
+        if state is None:
+            state = memory.empty(batch, slots or self.slots, spec, self.policy.carry_spec())
+        memory.check_state(state)
+        memory.check_item(state, tf.nest.map_structure(lambda x: x[:, 0], items))
+
+        # Inside the loop an entry is its place in `pool` and its vector: entries of any size are
+        # moved once, at the end, and encoded once, before.
+        pool = tf.nest.map_structure(lambda a, b: tf.concat([a, b], 1), state.entries, items)
+        held = state._replace(
+            entries=(
+                tf.broadcast_to(tf.range(state.slots)[None], tf.shape(state.ids)),
+                self.encode(state.entries),
+            )
+        )
+        seed = self._seed(training, seed)
+        shape = [steps, batch, tf.shape(state.ids)[1] + 1]
+        noise = None if seed is None else gumbel(shape, seed)
+        vectors_tm = tf.transpose(vectors, [1, 0, 2])
+        mask_tm = None if mask is None else tf.transpose(mask)
+        origin = tf.shape(state.ids)[1]
+
+        def step(t, held, record):
+            item = (tf.fill([batch], origin + t), vectors_tm[t])
+            cells = memory.candidates(held, item)
+            drawn = noise[t] if noise is not None else None
+            if noise is None and self.policy.stochastic:
+                drawn = _noise_of(cells)
+            scores, decision = self._step(cells.entries[1], cells, drawn, seed)
+            after = memory.evict_from(cells._replace(carry=scores.carry), decision.slot)
+            if mask_tm is not None:
+                after = _where(mask_tm[t], after, held)
+            if after_step is not None:
+                full = after._replace(entries=_take(pool, after.entries[0]))
+                after = after_step(t, full)._replace(entries=after.entries)
+            record = tf.nest.map_structure(lambda array, x: array.write(t, x), record, decision)
+            return t + 1, after, record
+
+        static = tf.nest.flatten(items)[0].shape[1]
+        size = steps if static is None else static
+        record = Decision(
+            *(
+                tf.TensorArray(dtype, size=size)
+                for dtype in (tf.int64, tf.int32, tf.int64, *[tf.float32] * 4, tf.bool)
+            )
+        )
+        _, held, record = tf.while_loop(
+            lambda t, *_: t < steps, step, (0, held, record), maximum_iterations=static
+        )
+        decisions = tf.nest.map_structure(lambda array: _batch_major(array.stack()), record)
+        if mask is not None:
+            free = decisions.free & mask
+            decisions = decisions._replace(
+                free=free,
+                evicted=tf.where(mask, decisions.evicted, tf.constant(memory.EMPTY, tf.int64)),
+                log_prob=tf.where(free, decisions.log_prob, 0.0),
+                entropy=tf.where(free, decisions.entropy, 0.0),
+            )
+        return held._replace(entries=_take(pool, held.entries[0])), decisions
+
+    def replay(
+        self, vectors: tf.Tensor, decisions: Decision, seed: tf.Tensor | None = None
+    ) -> Scores:
+        """What the policy thinks of every step of a recorded rollout, all steps at once.
+
+        For training: `call` acts (no gradient needed), `replay` computes logits and features of
+        the very same steps in one batch, with gradients.
+
+        Args:
+            vectors: `[B, T, D]`, the encoded stream, which began with an empty memory.
+            decisions: what `call` returned for it.
+            seed: the seed given to `call`.
+
+        Returns:
+            `Scores` of `[B, T, ...]`. Only where `decisions.free` did the logits decide.
+        """
+        ids = decisions.ids
+        cells = Cells(
+            vectors=tf.gather(vectors, tf.maximum(ids, 0), batch_dims=1),
+            ids=ids,
+            clock=ids[..., -1] + 1,
+            seed=self._seed(False, seed),
+        )
+        return self.policy.replay(cells, decisions.slot)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "slots": self.slots,
+            "policy": keras.saving.serialize_keras_object(self.policy),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        for key in ("policy", "encoder"):
+            config[key] = keras.saving.deserialize_keras_object(config[key])
+        return cls(**config)
+
+
+def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
+    """Returns B and T; raises unless all tensors are `[B, T, ...]` with a mask `[B, T]`."""
+    leaves = tf.nest.flatten(items)
+    if not leaves:
+        raise ValueError("items must hold at least one tensor [B, T, ...]; got an empty nest")
+    for leaf in leaves:
+        if leaf.shape.rank is None or leaf.shape.rank < 2:
+            raise ValueError(f"items must be [B, T, ...]; got shape {leaf.shape}")
+        if not leaf.shape[:2].is_compatible_with(leaves[0].shape[:2]):
+            raise ValueError(
+                f"items must agree in [B, T]; got {leaves[0].shape[:2]} and {leaf.shape[:2]}"
+            )
+    if mask is not None:
+        if mask.dtype != tf.bool:
+            raise TypeError(f"mask must be bool; got {mask.dtype.name}")
+        if not mask.shape.is_compatible_with(leaves[0].shape[:2]):
+            raise ValueError(f"mask must be [B, T] = {leaves[0].shape[:2]}; got {mask.shape}")
+    static, dynamic = leaves[0].shape[:2], tf.shape(leaves[0])
+    return tuple(dynamic[i] if static[i] is None else static[i] for i in (0, 1))
+
+
+def _noise_of(cells: MemoryState) -> tf.Tensor:
+    """Gumbel noise for a policy that draws even when serving: a function of the memory alone."""
+    return -tf.math.log(-tf.math.log(scramble(cells.ids, cells.clock)))
+
+
+def _where(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
+    def choose(a, b):
+        return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
+
+    return tf.nest.map_structure(choose, new, old)
+
+
+def _take(pool: Nest, places: tf.Tensor) -> Nest:
+    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
+
+
+def _batch_major(leaf: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])

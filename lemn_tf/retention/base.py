@@ -1,0 +1,255 @@
+"""What every retention policy shares: the interface, and the rules that none of them may break.
+
+A policy looks at the N + 1 candidates (the slots and the newcomer) and says how much it would like
+to evict each. What it says is only an opinion. `decide` turns it into a decision, and there, in one
+place, stand the rules: unused slots fill first, pinned entries stay, expired ones go first.
+
+One step of any policy, rule or network, is
+
+    seen = policy.look(cells)                   # what does not depend on the carry
+    scores = policy.score(seen, cells, carry)   # eviction logits, new carry, features
+    decision = decide(scores.logits, candidates)
+
+`look` is apart from `score` so that a recorded rollout can be looked at all at once: see `replay`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from lemn_tf import memory
+
+Nest = Any
+NEGLIGIBLE = -1e9
+"""Logit of what must not be chosen; finite, so that no gradient becomes NaN."""
+
+
+class Cells(NamedTuple):
+    """The N + 1 candidates as a policy sees them; the newcomer is the last one.
+
+    Attributes:
+        vectors: `[..., N + 1, D]`, e_{t,i} of the paper: the encoded entries.
+        ids: `[..., N + 1]` int64, positions in the stream, -1 for unused slots.
+        clock: `[...]` int64, items seen, the newcomer included.
+        seed: `[2]` int32 in training, for policies that perturb what they see; else None.
+    """
+
+    vectors: tf.Tensor
+    ids: tf.Tensor
+    clock: tf.Tensor
+    seed: tf.Tensor | None = None
+
+    @property
+    def filled(self) -> tf.Tensor:
+        """`[..., N + 1]` bool, the cells that hold something."""
+        return self.ids != memory.EMPTY
+
+
+class Scores(NamedTuple):
+    """A policy's opinion.
+
+    Attributes:
+        logits: `[..., N + 1]`, g_{t,i} of the paper: the higher, the sooner evicted.
+        carry: nest of `[..., N + 1, ...]`, what it will remember of each cell.
+        features: `[..., F]` summary of the whole memory for a value head; F = 0 for rules.
+    """
+
+    logits: tf.Tensor
+    carry: Nest
+    features: tf.Tensor
+
+
+class Decision(NamedTuple):
+    """What was decided about one item.
+
+    Attributes:
+        ids: `[B, N + 1]` int64, the candidates, newcomer last.
+        slot: `[B]` int32, the candidate that left; N means that the newcomer was not stored.
+        evicted: `[B]` int64, its id, or -1 if an unused slot was filled.
+        keep: `[B, N + 1]`, probability of keeping each candidate, 1 - pi(m_i | M_t, x_t).
+        margin: `[B]`, how much likelier it was to leave than the runner-up, 0 to 1.
+        log_prob: `[B]`, log-probability of the choice.
+        entropy: `[B]`, of the choice, in nats.
+        free: `[B]` bool, whether there was a choice at all.
+    """
+
+    ids: tf.Tensor
+    slot: tf.Tensor
+    evicted: tf.Tensor
+    keep: tf.Tensor
+    margin: tf.Tensor
+    log_prob: tf.Tensor
+    entropy: tf.Tensor
+    free: tf.Tensor
+
+
+class RetentionPolicy(keras.layers.Layer):
+    """Chooses what a full memory evicts. Subclasses override `score`, and little else.
+
+    Policies are Keras layers without state of their own: what a policy remembers travels in the
+    memory, as its carry. They work for any number of slots, and never see the question.
+
+    Example: a policy that evicts the entry whose vector is shortest.
+
+    >>> class Shortest(RetentionPolicy):
+    ...     def score(self, seen, cells, carry):
+    ...         return self.opinion(-tf.norm(cells.vectors, axis=-1))
+    """
+
+    stochastic = False
+    """Whether it draws at random even when serving."""
+
+    def look(self, cells: Cells) -> Nest:
+        """Whatever can be computed without the carry, for cells with any leading dimensions."""
+        return ()
+
+    def score(self, seen: Nest, cells: Cells, carry: Nest) -> Scores:
+        """The eviction logits of the candidates.
+
+        Args:
+            seen: what `look` returned for these cells.
+            cells: the candidates.
+            carry: nest of `[..., N + 1, ...]` as `carry_spec` says, zero for the newcomer.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not override score()")
+
+    def carry_spec(self) -> Nest:
+        """Nest of `tf.TensorSpec`: what is carried for one slot. `()` for most rules."""
+        return ()
+
+    def attend(self, carry: Nest, attention: tf.Tensor, clock: tf.Tensor) -> Nest:
+        """The carry after a reader attended to the slots with the given `[B, N]` weights."""
+        return carry
+
+    def opinion(self, logits: tf.Tensor, carry: Nest = (), features: tf.Tensor = None) -> Scores:
+        """`Scores` with no features unless given."""
+        if features is None:
+            features = tf.zeros([*tf.unstack(tf.shape(logits)[:-1]), 0], logits.dtype)
+        return Scores(logits, carry, features)
+
+    def call(self, cells: Cells, carry: Nest) -> Scores:
+        """`look` and `score` in one."""
+        return self.score(self.look(cells), cells, carry)
+
+    def replay(self, cells: Cells, slot: tf.Tensor) -> Scores:
+        """The scores of a recorded rollout, all time steps at once.
+
+        `look` (for the learned policies the bidirectional GRU, nearly all the work) runs once on a
+        batch of B * T; only what really depends on the step before runs in a loop over time, and
+        nothing does for a policy without carry.
+
+        Args:
+            cells: candidates with leading dimensions `[B, T]`, of streams that began empty.
+            slot: `[B, T]` int32, the candidate that left at each step.
+
+        Returns:
+            `Scores` with leading dimensions `[B, T]` and an empty carry.
+        """
+        seen = self.look(cells)
+        spec = self.carry_spec()
+        if not tf.nest.flatten(spec):
+            scores = self.score(seen, cells, ())
+            return scores._replace(carry=())
+        batch, steps, places = tf.unstack(tf.shape(cells.ids))
+
+        def at(nest, t):
+            return tf.nest.map_structure(lambda leaf: tf.gather(leaf, t), nest)
+
+        def time_major(leaf):
+            return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
+
+        seed, over_time = cells.seed, cells._replace(seed=())
+        over_time, seen, slot = tf.nest.map_structure(time_major, (over_time, seen, slot))
+
+        def step(t, carry, logits, features):
+            scores = self.score(at(seen, t), at(over_time, t)._replace(seed=seed), carry)
+            after = memory.evict(scores.carry, slot[t])
+            return (
+                t + 1,
+                tf.nest.map_structure(with_newcomer, after),
+                logits.write(t, scores.logits),
+                features.write(t, scores.features),
+            )
+
+        carry = tf.nest.map_structure(lambda s: tf.zeros([batch, places, *s.shape], s.dtype), spec)
+        static = cells.ids.shape[1]
+        dtype = self.compute_dtype
+        arrays = [tf.TensorArray(dtype, size=steps if static is None else static) for _ in range(2)]
+        _, _, logits, features = tf.while_loop(
+            lambda t, *_: t < steps, step, (0, carry, *arrays), maximum_iterations=static
+        )
+        return Scores(time_major(logits.stack()), (), time_major(features.stack()))
+
+
+def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
+    """`[B, N, ...]` -> `[B, N + 1, ...]`: a zero carry for the newcomer."""
+    return tf.pad(leaf, [[0, 0], [0, 1]] + [[0, 0]] * (leaf.shape.rank - 2))
+
+
+def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:
+    """The rules: which of the N + 1 candidates may leave, `[B, N + 1]`, and where there is a choice.
+
+    1. While a slot is unused, the first unused one is taken, and nothing else leaves.
+    2. Pinned entries never leave. If every slot is pinned the newcomer is not stored, pinned or not.
+    3. Among the others, expired entries leave before all that are not.
+    """
+    unused = ~cells.filled
+    first_unused = unused & (tf.cumsum(tf.cast(unused, tf.int32), axis=1) == 1)
+    any_unused = tf.reduce_any(unused, axis=1, keepdims=True)
+    loose = ~cells.pinned
+    last = tf.one_hot(tf.shape(cells.ids)[1] - 1, tf.shape(cells.ids)[1], True, False)
+    loose |= ~tf.reduce_any(loose, axis=1, keepdims=True) & last
+    expired = loose & (cells.expiry <= cells.clock[:, None])
+    loose = tf.where(tf.reduce_any(expired, axis=1, keepdims=True), expired, loose)
+    allowed = tf.where(any_unused, first_unused, loose)
+    free = tf.reduce_sum(tf.cast(allowed, tf.int32), axis=1) > 1
+    return allowed, free
+
+
+def decide(
+    logits: tf.Tensor, cells: memory.MemoryState, noise: tf.Tensor | None = None
+) -> Decision:
+    """A policy's opinion under the rules: argmax, or a sample if Gumbel `noise` is given.
+
+    Args:
+        logits: `[B, N + 1]` eviction logits.
+        cells: the candidates, as `memory.candidates` returns them.
+        noise: `[B, N + 1]` Gumbel noise; with it the choice is a sample of the softmax.
+    """
+    allowed, free = eligible(cells)
+    logits = tf.where(allowed, logits, NEGLIGIBLE)
+    log_pi = tf.nn.log_softmax(logits)
+    pi = tf.exp(log_pi)
+    slot = tf.argmax(logits if noise is None else log_pi + noise, axis=1, output_type=tf.int32)
+    top = tf.math.top_k(pi, k=2).values
+    return Decision(
+        ids=cells.ids,
+        slot=slot,
+        evicted=tf.gather(cells.ids, slot, batch_dims=1),
+        keep=1.0 - pi,
+        margin=top[:, 0] - top[:, 1],
+        log_prob=tf.gather(log_pi, slot, batch_dims=1),
+        entropy=-tf.reduce_sum(pi * tf.where(allowed, log_pi, 0.0), axis=1),
+        free=free,
+    )
+
+
+def gumbel(shape, seed: tf.Tensor) -> tf.Tensor:
+    """Gumbel noise from a `[2]` int32 seed: the same with and without XLA."""
+    uniform = tf.random.stateless_uniform(shape, seed, minval=1e-7, maxval=1.0, alg="philox")
+    return -tf.math.log(-tf.math.log(uniform))
+
+
+def scramble(ids: tf.Tensor, clock: tf.Tensor, salt: tf.Tensor | int = 0) -> tf.Tensor:
+    """`[..., M]` numbers in (0, 1) that look random but depend on id, clock and salt alone.
+
+    For chance that must come out the same in a row and in a batch, in a rollout and in its replay.
+    """
+    mixed = tf.cast(ids, tf.uint32) * 2654435761 + tf.cast(clock, tf.uint32)[..., None] * 40503
+    mixed += tf.cast(salt, tf.uint32) * 2246822519 + 374761393
+    for multiplier in (2246822507, 3266489909):
+        mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, 15)) * multiplier
+    return (tf.cast(tf.bitwise.right_shift(mixed, 8), tf.float32) + 0.5) / 2.0**24

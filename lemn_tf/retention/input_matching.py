@@ -1,0 +1,99 @@
+"""IM-LEMN: evicts by how well each memory cell matches the current input, LRU style."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from lemn_tf.retention.base import Cells, RetentionPolicy
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class Similarity(keras.layers.Layer):
+    """z_{t,i} = (W_c c_t) . (W_e e_{t,i}) / sqrt(d): a learned similarity of input and memory.
+
+    Call arguments:
+        inputs: `(newcomer [..., D], vectors [..., M, D])`.
+
+    Returns:
+        `(c [..., d], z [..., M])`, the encoded input and its match with every cell.
+    """
+
+    def __init__(self, units: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, shapes):
+        units = self.units or shapes[0][-1]
+        self.input_encoding = keras.layers.Dense(units, name="input_encoding")
+        self.memory_encoding = keras.layers.Dense(units, use_bias=False, name="memory_encoding")
+        self.input_encoding.build(shapes[0])
+        self.memory_encoding.build(shapes[1])
+
+    def call(self, inputs):
+        newcomer, vectors = inputs
+        c = self.input_encoding(newcomer)
+        e = self.memory_encoding(vectors)
+        scale = tf.sqrt(tf.cast(tf.shape(c)[-1], c.dtype))
+        return c, tf.einsum("...d,...md->...m", c, e) / scale
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class InputMatching(RetentionPolicy):
+    """IM-LEMN (section 3.1): the input's match with each cell, less its usual match.
+
+        v_{t,i} = 0.1 v_{t-1,i} + 0.9 z_{t,i}
+        gamma_t = sigma(W_gamma c_t + b_gamma)
+        g_{t,i} = z_{t,i} - gamma_t v_{t-1,i}
+
+    The last of the N + 1 places is the NOP cell: a learned vector stands there instead of the
+    newcomer, and choosing it means that the newcomer is not stored. The paper prints
+    sigma(z) = 1 / (1 + exp(z)); this is the standard sigmoid, a difference of sign that W_gamma
+    absorbs.
+
+    Args:
+        similarity: layer from `(newcomer, vectors)` to `(c, z)`; default a learned `Similarity`.
+            A reader may supply its own attention, as the paper does with MemN2N.
+    """
+
+    def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.similarity = similarity or Similarity(name="similarity")
+        self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma")
+
+    def build(self, shape):
+        width = shape[-1]
+        self.nop = self.add_weight(shape=(width,), initializer="glorot_uniform", name="nop")
+        if not self.similarity.built:
+            self.similarity.build([(None, width), (None, None, width)])
+        c, _ = self.similarity((tf.zeros([1, width]), tf.zeros([1, 1, width])))
+        self.gate.build((None, c.shape[-1]))
+
+    def carry_spec(self):
+        return tf.TensorSpec([], tf.float32)
+
+    def look(self, cells: Cells):
+        newcomer = cells.vectors[..., -1, :]
+        nop = tf.broadcast_to(tf.convert_to_tensor(self.nop), tf.shape(newcomer))
+        vectors = tf.concat([cells.vectors[..., :-1, :], nop[..., None, :]], axis=-2)
+        c, z = self.similarity((newcomer, vectors))
+        return z, self.gate(c), c
+
+    def score(self, seen, cells, carry):
+        z, gamma, c = seen
+        v = 0.1 * carry + 0.9 * z
+        # The NOP cell is no entry: the newcomer that may be stored from its place has no usage yet.
+        v = tf.concat([v[..., :-1], tf.zeros_like(v[..., :1])], axis=-1)
+        return self.opinion(z - gamma * carry, v, tf.concat([c, gamma], axis=-1))
+
+    def get_config(self):
+        similarity = keras.saving.serialize_keras_object(self.similarity)
+        return {**super().get_config(), "similarity": similarity}
+
+    @classmethod
+    def from_config(cls, config):
+        config["similarity"] = keras.saving.deserialize_keras_object(config["similarity"])
+        return cls(**config)

@@ -1,0 +1,81 @@
+"""Policies that learn nothing: the baselines, and the clairvoyant bound.
+
+Each is a line or two of `score`; everything else is the base class.
+"""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from lemn_tf.retention.base import Cells, RetentionPolicy
+
+register = keras.saving.register_keras_serializable("lemn_tf")
+
+
+def _age(cells: Cells) -> tf.Tensor:
+    """`[..., N + 1]` float: steps since each candidate arrived, newcomer 0."""
+    return tf.cast(cells.clock[..., None] - 1 - cells.ids, tf.float32)
+
+
+@register
+class FIFO(RetentionPolicy):
+    """Evicts the oldest entry: the memory is a sliding window."""
+
+    def score(self, seen, cells, carry):
+        return self.opinion(_age(cells))
+
+
+@register
+class LIFO(RetentionPolicy):
+    """Evicts the newest, that is never stores the newcomer: keeps the first N items for ever."""
+
+    def score(self, seen, cells, carry):
+        return self.opinion(-_age(cells))
+
+
+@register
+class Uniform(RetentionPolicy):
+    """Evicts any of the N + 1 candidates with the same probability."""
+
+    stochastic = True
+
+    def score(self, seen, cells, carry):
+        return self.opinion(tf.zeros_like(_age(cells)))
+
+
+@register
+class LRU(RetentionPolicy):
+    """Evicts the entry that no reader has attended to for longest.
+
+    The carry of a slot is the clock of its last use. An entry counts as used when it arrives and
+    whenever a reader gives it more than an even share of its attention: tell the memory with
+    `EpisodicMemory.attend(state, attention)`. Without that feedback, LRU is FIFO.
+    """
+
+    def carry_spec(self):
+        return tf.TensorSpec([], tf.float32)
+
+    def score(self, seen, cells, carry):
+        arrived = tf.cast(cells.ids, tf.float32)
+        used = tf.maximum(carry, arrived)
+        return self.opinion(tf.cast(cells.clock, tf.float32)[..., None] - used, used)
+
+    def attend(self, carry, attention, clock):
+        share = 1.0 / tf.cast(tf.shape(attention)[1], attention.dtype)
+        return tf.where(attention > share, tf.cast(clock, carry.dtype)[:, None], carry)
+
+
+@register
+class Oracle(RetentionPolicy):
+    """Clairvoyant (Belady's rule): evicts what will be needed last, or never again.
+
+    For bounds only. The vector of an item is not an encoding but the future: every clock at which
+    the item will be needed, padded with -1. `evaluation.needed_at` makes it from the supports.
+    """
+
+    def score(self, seen, cells, carry):
+        clock = tf.cast(cells.clock, tf.float32)[..., None, None]
+        to_come = tf.where(cells.vectors >= clock, cells.vectors, 1e6)
+        # Of two that are never needed again the older one goes: a tie must not depend on rounding.
+        return self.opinion(tf.reduce_min(to_come, axis=-1) + 1e-3 * tf.minimum(_age(cells), 100.0))

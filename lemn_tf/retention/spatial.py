@@ -1,0 +1,115 @@
+"""S-LEMN: a bidirectional GRU over the cells, so that each is judged relative to the others."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from lemn_tf.retention.base import Cells, RetentionPolicy, scramble
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class SpatialEncoder(keras.layers.Layer):
+    """f_i = ReLU(W_f [GRU_fw(e_i), GRU_bw(e_i)] + b_f), over the cells that hold something.
+
+    Args:
+        units: width of each direction and of f, d in the paper; default the width of e.
+
+    Call arguments:
+        inputs: `(vectors [..., M, D], filled [..., M] bool)`; any leading dimensions.
+
+    Returns:
+        `[..., M, units]`.
+    """
+
+    def __init__(self, units: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, shapes):
+        width = shapes[0][-1]
+        units = self.units or width
+        gru = keras.layers.GRU(units, return_sequences=True, name="gru")
+        self.gru = keras.layers.Bidirectional(gru, name="cells")
+        self.projection = keras.layers.Dense(units, activation="relu", name="projection")
+        self.gru.build((None, None, width))
+        self.projection.build((None, None, 2 * units))
+
+    def call(self, inputs):
+        vectors, filled = inputs
+        shape = tf.shape(vectors)
+        flat = tf.reshape(vectors, [-1, shape[-2], vectors.shape[-1]])
+        flat.set_shape([None, vectors.shape[-2], None])
+        mask = tf.reshape(filled, [-1, shape[-2]])
+        f = self.projection(self.gru(flat, mask=mask))
+        return tf.reshape(f, tf.concat([shape[:-1], [f.shape[-1]]], axis=0))
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class Spatial(RetentionPolicy):
+    """S-LEMN (section 3.1): importance of a cell relative to the others.
+
+        f_{t,i} = ReLU(W_f [e_fw_{t,i}, e_bw_{t,i}] + b_f)
+        h_{t,i} = W_h f_{t,i} + b_h
+        g_{t,i} = W_g h_{t,i} + b_g
+
+    The newcomer stands in the place of the NOP cell, so it can be chosen too.
+
+    Args:
+        units: d in the paper, width of the GRU in each direction; default the width of the entries.
+        hidden: width of h; default a quarter of `units`, as in the paper.
+        shuffle: the appendix's ablation: in training, cells are scored in random order.
+    """
+
+    def __init__(
+        self,
+        units: int | None = None,
+        hidden: int | None = None,
+        shuffle: bool = False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.units, self.hidden, self.shuffle = units, hidden, shuffle
+        self.encoder = SpatialEncoder(units, name="spatial")
+        self.importance = keras.layers.Dense(1, name="importance")
+
+    def build(self, shape):
+        units = self.units or shape[-1]
+        self.hidden_width = self.hidden or max(1, units // 4)
+        self.encoder.build([shape, shape[:-1]])
+        self.build_hidden(units)
+        self.importance.build((None, self.hidden_width))
+
+    def build_hidden(self, units):
+        """Creates W_h: the part that ST-LEMN replaces."""
+        self.to_hidden = keras.layers.Dense(self.hidden_width, name="hidden")
+        self.to_hidden.build((None, units))
+
+    def look(self, cells: Cells):
+        vectors, filled = cells.vectors, cells.filled
+        if not self.shuffle or cells.seed is None:
+            return self.encoder((vectors, filled))
+        order = tf.argsort(scramble(cells.ids, cells.clock, cells.seed[0]))
+        axis = vectors.shape.rank - 2
+        vectors = tf.gather(vectors, order, batch_dims=axis)
+        filled = tf.gather(filled, order, batch_dims=axis)
+        f = self.encoder((vectors, filled))
+        return tf.gather(f, tf.argsort(order), batch_dims=axis)
+
+    def score(self, seen, cells, carry):
+        h = self.to_hidden(seen)
+        return self._opinion(seen, h, cells, ())
+
+    def _opinion(self, f, h, cells, carry):
+        logits = tf.squeeze(self.importance(h), axis=-1)
+        summary = tf.concat([f, h], axis=-1)
+        weight = tf.cast(cells.filled, summary.dtype)[..., None]
+        mean = tf.reduce_sum(summary * weight, -2) / tf.maximum(tf.reduce_sum(weight, -2), 1.0)
+        return self.opinion(logits, carry, mean)
+
+    def get_config(self):
+        mine = {"units": self.units, "hidden": self.hidden, "shuffle": self.shuffle}
+        return {**super().get_config(), **mine}

@@ -1,0 +1,41 @@
+"""ST-LEMN: S-LEMN with a memory of its own for each cell, so that history counts too."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from lemn_tf.retention.spatial import Spatial
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class SpatioTemporal(Spatial):
+    """ST-LEMN (section 3.1): importance of a cell relative to the others and over its history.
+
+        f_{t,i} = ReLU(W_f [e_fw_{t,i}, e_bw_{t,i}] + b_f)
+        h_{t,i} = GRU(f_{t,i}, h_{t-1,i})
+        g_{t,i} = W_g h_{t,i} + b_g
+
+    h is the carry: it travels with its entry when slots shift, and is zero for a newcomer. Unlike
+    the paper, which speaks only of full memories, the GRU also runs while the memory fills, so an
+    entry's history begins with its arrival.
+
+    Args: as `Spatial`; `hidden` is the width of the GRU over time.
+    """
+
+    def build_hidden(self, units):
+        self.history = keras.layers.GRUCell(self.hidden_width, name="history")
+        self.history.build((None, units))
+
+    def carry_spec(self):
+        if not self.built:
+            raise ValueError(
+                "ST-LEMN has no carry before it is built: its width depends on the items"
+            )
+        return tf.TensorSpec([self.hidden_width], tf.float32)
+
+    def score(self, seen, cells, carry):
+        flat_f = tf.reshape(seen, [-1, seen.shape[-1]])
+        flat_h, _ = self.history(flat_f, [tf.reshape(carry, [-1, self.hidden_width])])
+        h = tf.reshape(flat_h, tf.shape(carry))
+        return self._opinion(seen, h, cells, h)
