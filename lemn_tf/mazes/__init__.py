@@ -1,0 +1,94 @@
+"""Mazes in the first person: maps, a renderer, pose tables and Gymnasium environments.
+
+The tasks are those of Oh et al., "Control of Memory, Active Perception, and Action in Minecraft"
+(ICML 2016): walk to the goal whose colour an indicator tile told at the start. Importing this
+package registers `lemn/IMaze-v0` and `lemn/SingleIndicator-v0` with Gymnasium.
+
+>>> import gymnasium, lemn_tf.mazes
+>>> gymnasium.make("lemn/IMaze-v0", length=9).reset(seed=0)[0].shape
+(32, 32, 3)
+
+maps <- generate, raycast <- render <- world <- expert, envs <- vector
+"""
+
+from lemn_tf.mazes.envs import (
+    MazeEnv,
+    imaze_env,
+    imaze_world,
+    register,
+    single_indicator_env,
+    single_indicator_world,
+)
+from lemn_tf.mazes.expert import best_actions, steps_to_goal, winnable
+from lemn_tf.mazes.generate import (
+    SPLITS,
+    TEST_LENGTHS,
+    TRAIN_LENGTHS,
+    imaze,
+    imazes,
+    random_maze,
+    random_mazes,
+)
+from lemn_tf.mazes.maps import Maze, distances, goal_distance, load_jsonl, reachable, save_jsonl
+from lemn_tf.mazes.pictures import top_down
+from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch, to_rgb, view
+from lemn_tf.mazes.vector import MazeVectorEnv, imaze_vector_env, single_indicator_vector_env
+from lemn_tf.mazes.world import (
+    ACTIONS,
+    FORWARD,
+    LEFT,
+    RIGHT,
+    Rules,
+    World,
+    build,
+    default_rules,
+    imaze_rules,
+    split_rules,
+)
+
+__all__ = [
+    "ACTIONS",
+    "FORWARD",
+    "LEFT",
+    "PALETTE",
+    "RIGHT",
+    "SPLITS",
+    "TEST_LENGTHS",
+    "TRAIN_LENGTHS",
+    "Camera",
+    "Maze",
+    "MazeEnv",
+    "MazeVectorEnv",
+    "Rules",
+    "Scene",
+    "World",
+    "best_actions",
+    "build",
+    "default_rules",
+    "distances",
+    "goal_distance",
+    "imaze",
+    "imaze_env",
+    "imaze_rules",
+    "imaze_vector_env",
+    "imaze_world",
+    "imazes",
+    "load_jsonl",
+    "random_maze",
+    "random_mazes",
+    "reachable",
+    "register",
+    "render_batch",
+    "save_jsonl",
+    "single_indicator_env",
+    "single_indicator_vector_env",
+    "single_indicator_world",
+    "split_rules",
+    "steps_to_goal",
+    "to_rgb",
+    "top_down",
+    "view",
+    "winnable",
+]
+
+register()
