@@ -1,0 +1,107 @@
+"""Hindsight credit: what each item turned out to be worth, without any labels.
+
+In training the whole stream is at hand. So for every question, and every item before it, one can
+ask the reader: how much does the probability of the right answer change if this item is (or, had
+it not been evicted, were still) in memory? Items in memory are left out, evicted ones put back.
+That change, summed over the questions to come, is the value of keeping each candidate at each
+step, and the policy is trained on all actions at once instead of on the one it happened to take.
+
+    Delta_q(j) = p(y | M_q) - p(y | M_q without j)    for j in memory when q was asked
+               = p(y | M_q with j) - p(y | M_q)       for j evicted before
+    U_t(j)     = sum over q asked after step t of discount^(steps between) Delta_q(j)
+    loss       = sum_t sum_j pi_t(j) (U_t(j) - mean_j U_t)
+
+It is not in the paper. It works with any reader that gives the answer a probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from lemn_tf.memory import EMPTY
+
+
+def counterfactual(
+    probability: Callable[[tf.Tensor], tf.Tensor],
+    kept: tf.Tensor,
+    ask_at: tf.Tensor,
+    steps: int,
+) -> tf.Tensor:
+    """Delta_q(j), `[B, Q, T]`: what item j adds to the probability of the right answer to q.
+
+    Args:
+        probability: from ids of the slots `[B, Q, K, M]` (-1 = unused) to the probability
+            `[B, Q, K]` of the right answer to q given those slots.
+        kept: `[B, Q, N]`, ids in memory when q was asked, -1 = unused.
+        ask_at: `[B, Q]`, number of items seen when q was asked; -1 for padding.
+        steps: T, length of the stream.
+    """
+    items = tf.range(tf.cast(steps, kept.dtype))  # j
+    here = kept[:, :, None, :] == items[:, None]  # [B, Q, T, N]
+    in_memory = tf.reduce_any(here, axis=-1)
+    left = tf.where(here, tf.constant(EMPTY, kept.dtype), kept[:, :, None, :])
+    back = tf.where(in_memory, tf.constant(EMPTY, kept.dtype), items)
+    changed = probability(tf.concat([left, back[..., None]], axis=-1))
+    actual = probability(kept[:, :, None, :])
+    seen = items < tf.cast(ask_at, kept.dtype)[..., None]
+    return tf.where(seen, tf.where(in_memory, actual - changed, changed - actual), 0.0)
+
+
+def keeping_value(
+    delta: tf.Tensor, ask_at: tf.Tensor, candidates: tf.Tensor, discount: float
+) -> tf.Tensor:
+    """U_t(j) for every candidate of every step, `[B, T, M]`.
+
+    Args:
+        delta: `[B, Q, T]`, see `counterfactual`.
+        ask_at: `[B, Q]`, number of items seen when q was asked; -1 for padding.
+        candidates: `[B, T, M]`, ids of the candidates at each step, -1 = unused.
+        discount: weight of a question one step later.
+    """
+    step = tf.range(tf.shape(candidates)[1])[None, :, None]
+    wait = tf.cast(ask_at[:, None, :] - 1 - step, delta.dtype)  # [B, T, Q]
+    weight = tf.where(wait >= 0, tf.pow(discount, tf.maximum(wait, 0.0)), 0.0)
+    value = tf.matmul(weight, delta)  # [B, T, T]: step by item
+    worth = tf.gather(value, tf.maximum(candidates, 0), batch_dims=2)
+    return tf.where(candidates == EMPTY, 0.0, worth)
+
+
+def loss(logits: tf.Tensor, value: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
+    """Expected value of what the policy throws away, `[B]`, relative to throwing away at random.
+
+    Args:
+        logits: `[B, T, M]`, eviction logits.
+        value: `[B, T, M]`, the value of keeping each candidate; no gradient flows into it.
+        free: `[B, T]` bool, steps where the policy had a choice among all candidates.
+    """
+    value = tf.stop_gradient(value - tf.reduce_mean(value, axis=-1, keepdims=True))
+    lost = tf.reduce_sum(tf.nn.softmax(logits) * value, axis=-1)
+    return tf.reduce_sum(tf.where(free, lost, 0.0), axis=-1)
+
+
+class Hindsight:
+    """The objective that trains a policy on `keeping_value`; see the module's first lines.
+
+    Args:
+        discount: weight of a question one step later.
+        entropy: weight of the entropy bonus, per step.
+        scale: weight of the loss.
+    """
+
+    def __init__(self, discount: float = 0.98, entropy: float = 0.1, scale: float = 10.0):
+        self.discount, self.entropy, self.scale = discount, entropy, scale
+
+    def __call__(self, rollout):
+        ask_at = rollout.episode["ask_at"]
+        steps = rollout.episode["items"].shape[1]
+        delta = counterfactual(rollout.probability, rollout.kept, ask_at, steps)
+        delta = tf.where(rollout.asked[..., None], delta, 0.0)
+        value = keeping_value(delta, ask_at, rollout.decisions.ids, self.discount)
+        lost = loss(rollout.logits, value, rollout.decisions.free)
+        log_pi = tf.nn.log_softmax(rollout.logits)
+        entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+        bonus = tf.reduce_sum(tf.where(rollout.decisions.free, entropy, 0.0), axis=-1)
+        shown = {"hindsight": tf.reduce_mean(lost)}
+        return self.scale * lost - self.entropy * bonus, shown

@@ -1,0 +1,376 @@
+"""StreamReader: a reader over a bounded memory, as one Keras model with `fit` and `evaluate`.
+
+    model = StreamReader(MemN2N(vocabulary.size, sentence_length=7), slots=5, policy="st-lemn")
+    model.compile(keras.optimizers.Adam(3e-3), objectives=[Hindsight()])
+    model.fit(train, validation_data=valid, callbacks=[keras.callbacks.TensorBoard("logs")])
+
+An update acts first and learns after. `act` runs the policy over the stream without gradients and
+keeps only integers: who was a candidate at each step, and who left. `learn` then computes every
+time step at once from what was recorded. Both compile to one XLA program for each shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from lemn_tf import memory, retention
+from lemn_tf.layer import EpisodicMemory
+from lemn_tf.readers.base import Answer, Reader
+from lemn_tf.retention.base import Decision, RetentionPolicy
+
+Episode = dict[str, tf.Tensor]
+"""A batch of streams with questions; see `lemn_tf.pipelines.babi.encode` for the keys."""
+
+
+class Rollout(NamedTuple):
+    """A batch of streams as they were lived through, for an objective to learn from.
+
+    Attributes:
+        episode: the batch itself.
+        decisions: what was evicted, `Decision` of `[B, T, ...]`.
+        logits: `[B, T, N + 1]`, the policy's opinion at each step, with gradients.
+        values: `[B, T]`, the value head's estimate at each step, with gradients.
+        kept: `[B, Q, N]` int64, what was in memory at each question, -1 = unused.
+        asked: `[B, Q]` bool, False for padding.
+        right: `[B, Q]` bool, whether the reader answered right.
+        probability: function from ids `[B, Q, K, M]` to the probability `[B, Q, K]` that the reader
+            gives the right answer to each question from those items of the stream.
+    """
+
+    episode: Episode
+    decisions: Decision
+    logits: tf.Tensor
+    values: tf.Tensor
+    kept: tf.Tensor
+    asked: tf.Tensor
+    right: tf.Tensor
+    probability: Callable[[tf.Tensor], tf.Tensor]
+
+
+Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
+"""From a rollout to a loss `[B]` for the policy and scalars to show."""
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class PolicyView(keras.layers.Layer):
+    """phi: what the retention policy sees of an entry, by way of the reader's encoding."""
+
+    def __init__(self, reader: Reader, **kwargs):
+        super().__init__(**kwargs)
+        self.reader = reader
+        self.built = True
+
+    def call(self, entries):
+        return self.reader.vectors(self.reader.encode(entries))
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class StreamReader(keras.Model):
+    """Reads a stream item by item into N slots, and answers questions from what it kept.
+
+    Args:
+        reader: answers from the slots.
+        slots: N in the paper.
+        policy: name or object of the retention policy.
+        vocabulary: optional `lemn_tf.text.Vocabulary`, kept with the model for text in and out.
+
+    Call arguments:
+        episode: dict with `items [B, T, L]`, `length [B]`, `questions [B, Q, Lq]`, `ask_at [B, Q]`.
+
+    Returns:
+        Logits of the answers, `[B, Q, A]`.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        slots: int = 10,
+        policy: str | RetentionPolicy = "st-lemn",
+        vocabulary: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.reader = reader
+        self.vocabulary = vocabulary
+        self.memory = EpisodicMemory(slots, policy, PolicyView(reader, name="view"), name="memory")
+        self.critic = keras.layers.Dense(1, name="critic")
+        self.build_policy()
+
+    def build_policy(self):
+        """Creates every weight now: the sizes are known from the reader."""
+        tokens = tf.zeros([1, 1, 1], tf.int32)
+        with tf.init_scope():
+            self.memory.encode(tokens)
+            _, decisions = self.memory(tokens)
+            scores = self.memory.replay(self.memory.encode(tokens), decisions)
+            if scores.features.shape[-1]:
+                self.critic(scores.features)
+        self.built = True
+
+    @property
+    def learns(self) -> bool:
+        """Whether the policy has weights to train."""
+        return bool(self.memory.policy.trainable_weights)
+
+    # -- acting -----------------------------------------------------------------------------------
+
+    def act(
+        self, episode: Episode, training: bool = False, seed: Any = None, slots: int | None = None
+    ) -> tuple[Decision, tf.Tensor]:
+        """Runs the policy over the streams.
+
+        Returns:
+            The decisions, and what was in memory at each question, ids `[B, Q, N]`.
+        """
+        items = episode["items"]
+        mask = tf.sequence_mask(episode["length"], tf.shape(items)[1])
+        after_step = None
+        if type(self.memory.policy).attend is not RetentionPolicy.attend:
+            after_step = self._feedback(episode)
+        _, decisions = self.memory(
+            items, mask=mask, training=training, seed=seed, slots=slots, after_step=after_step
+        )
+        return decisions, kept_at(decisions, episode["ask_at"])
+
+    def _feedback(self, episode):
+        """After each step, tells the policy what the reader attended to in questions asked then."""
+        queries = self.reader.ask(episode["questions"])
+
+        def after_step(t, state):
+            codes = self.reader.encode(state.entries)[:, None]
+            shape = tf.concat([tf.shape(queries)[:2], tf.shape(state.ids)[1:]], 0)
+            ids = tf.broadcast_to(state.ids[:, None], shape)
+            attention = self.reader.read(queries, codes, ids).attention
+            now = (episode["ask_at"] == t + 1)[..., None]
+            return self.memory.attend(state, tf.reduce_max(tf.where(now, attention, 0.0), axis=1))
+
+        return after_step
+
+    def answer(self, episode: Episode, kept: tf.Tensor, codes=None, **options) -> Answer:
+        """Answers every question from the items `kept` `[B, Q, N]` when it was asked."""
+        if codes is None:
+            codes = self.reader.encode(episode["items"])
+        queries = self.reader.ask(episode["questions"])
+        return self.reader.read(queries, take_items(codes, kept), kept, **options)
+
+    def call(self, episode: Episode, training: bool = False):
+        _, kept = self.act(episode)
+        return self.answer(episode, kept).logits
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def compile(
+        self,
+        optimizer="adam",
+        objectives: Sequence[Objective] = (),
+        on_policy: float = 0.5,
+        on_subsets: float = 0.5,
+        keep_share: tuple[float, float] = (0.5, 1.0),
+        linear: bool = False,
+        seed: int = 0,
+        shards: int = 1,
+        jit_compile: bool = True,
+        **kwargs,
+    ):
+        """Says how `fit` trains.
+
+        Args:
+            optimizer: any Keras optimizer; give it `global_clipnorm` to clip.
+            objectives: what the policy learns from; none leaves it as it is.
+            on_policy: weight of the reader's loss on the memories that the policy leaves it.
+            on_subsets: weight of the reader's loss on random parts of the whole past.
+            keep_share: range of the share of the past that such a part keeps.
+            linear: attention without softmax, if the reader can (MemN2N's linear start).
+            seed: of all sampling; a run is a function of it and the data.
+            shards: parts of a batch whose gradients are computed side by side, one core each.
+            jit_compile: compile with XLA.
+        """
+        super().compile(optimizer=optimizer, jit_compile=False, **kwargs)
+        if objectives and not self.learns:
+            raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
+        self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
+        self.keep_share, self.linear, self.seed, self.shards = keep_share, linear, seed, shards
+        self._gradients = tf.function(self.gradients, jit_compile=jit_compile)
+        self._outcome = tf.function(self.outcome, jit_compile=jit_compile)
+        self._meters = {}
+
+    def losses_of(self, episode: Episode, seed: tf.Tensor) -> tuple[tf.Tensor, dict]:
+        """The loss of one batch, and scalars to show."""
+        options = {"linear": True} if self.linear else {}
+        asked = episode["ask_at"] >= 0
+        weight = tf.cast(asked, tf.float32)
+        questions = tf.maximum(tf.reduce_sum(weight), 1.0)
+        codes = self.reader.encode(episode["items"])
+        total, logs = 0.0, {}
+
+        def reader_loss(logits):
+            labels = tf.maximum(episode["answers"], 0)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
+            return tf.reduce_sum(losses * weight) / questions, right & asked
+
+        if self.on_subsets:
+            past = random_past(episode, self.keep_share, seed)
+            queries = self.reader.ask(episode["questions"])
+            part, right = reader_loss(self.reader.read(queries, codes[:, None], past, **options).logits)
+            total += self.on_subsets * part
+            logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
+        if self.on_policy or self.objectives:
+            decisions, kept = self.act(episode, training=bool(self.objectives), seed=seed)
+            decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
+            part, right = reader_loss(self.answer(episode, kept, codes, **options).logits)
+            total += self.on_policy * part
+            logs["loss_reader"] = part
+            logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
+            logs["support_recall"] = recall(episode, kept)
+        if self.objectives:
+            scores = self.memory.replay(self.reader.vectors(codes), decisions, seed)
+            rollout = Rollout(
+                episode,
+                decisions,
+                scores.logits,
+                tf.squeeze(self.critic(scores.features), -1),
+                kept,
+                asked,
+                right,
+                self._probability(episode, codes),
+            )
+            for objective in self.objectives:
+                losses, shown = objective(rollout)
+                total += tf.reduce_mean(losses)
+                logs.update(shown)
+            free = tf.cast(decisions.free, tf.float32)
+            logs["entropy"] = tf.reduce_sum(decisions.entropy * free) / (tf.reduce_sum(free) + 1e-9)
+        return total, {"loss": total, **logs}
+
+    def _probability(self, episode, codes):
+        queries = tf.stop_gradient(self.reader.ask(episode["questions"]))
+        codes = tf.stop_gradient(codes)
+        labels = tf.maximum(episode["answers"], 0)
+
+        def probability(ids):
+            rows = tf.broadcast_to(queries[:, :, None], [*ids.shape[:3], queries.shape[-1]])
+            logits = self.reader.read(rows, take_items(codes, ids), ids).logits
+            chosen = tf.one_hot(labels, logits.shape[-1])[:, :, None]
+            return tf.reduce_sum(tf.nn.softmax(logits) * chosen, axis=-1)
+
+        return probability
+
+    def gradients(self, episode: Episode, seed: tf.Tensor):
+        """Gradients of one shard, and its scalars."""
+        with tf.GradientTape() as tape:
+            loss, logs = self.losses_of(episode, seed)
+        variables = [v.value for v in self.trainable_variables]
+        return tape.gradient(loss, variables, unconnected_gradients="zero"), logs
+
+    def train_step(self, episode: Episode):
+        step = tf.cast(self.optimizer.iterations, tf.int32)
+        parts = tf.nest.map_structure(lambda x: tf.split(x, self.shards), episode)
+        results = [
+            self._gradients(
+                {name: part[k] for name, part in parts.items()},
+                tf.stack([self.seed, step * self.shards + k]),
+            )
+            for k in range(self.shards)
+        ]
+        mean = tf.nest.map_structure(lambda *x: tf.add_n(x) / self.shards, *results)
+        gradients, logs = mean
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return self._show(logs)
+
+    def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
+        """Counts of one batch, acting greedily: questions, right answers, supports in memory."""
+        decisions, kept = self.act(episode, slots=slots, seed=seed)
+        answer = self.answer(episode, kept)
+        asked = episode["ask_at"] >= 0
+        guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
+        right = asked & (guess == episode["answers"])
+        held = asked & supported(episode, kept)
+        return {
+            "questions": tf.reduce_sum(tf.cast(asked, tf.int32)),
+            "right": tf.reduce_sum(tf.cast(right, tf.int32)),
+            "supported": tf.reduce_sum(tf.cast(held, tf.int32)),
+            "both": tf.reduce_sum(tf.cast(held & right, tf.int32)),
+        }
+
+    def test_step(self, episode: Episode):
+        counts = self._outcome(episode)
+        n = tf.maximum(tf.cast(counts["questions"], tf.float32), 1.0)
+        shown = {
+            "accuracy": tf.cast(counts["right"], tf.float32) / n,
+            "support_recall": tf.cast(counts["supported"], tf.float32) / n,
+        }
+        return self._show(shown, n)
+
+    def _show(self, logs, weight=None):
+        for name, value in logs.items():
+            if name not in self._meters:
+                with tf.init_scope():
+                    self._meters[name] = keras.metrics.Mean(name=name)
+            self._meters[name].update_state(value, sample_weight=weight)
+        return {name: self._meters[name].result() for name in logs}
+
+    @property
+    def metrics(self):
+        return list(getattr(self, "_meters", {}).values())
+
+    # -- saving -----------------------------------------------------------------------------------
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "reader": keras.saving.serialize_keras_object(self.reader),
+            "slots": self.memory.slots,
+            "policy": keras.saving.serialize_keras_object(self.memory.policy),
+            "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        for key in ("reader", "policy", "vocabulary"):
+            config[key] = keras.saving.deserialize_keras_object(config[key])
+        return cls(**config)
+
+
+def kept_at(decisions: Decision, ask_at: tf.Tensor) -> tf.Tensor:
+    """What was in memory at each question: ids `[B, Q, N]`, -1 = unused."""
+    ids, slot = decisions.ids, decisions.slot
+    places = tf.range(tf.shape(ids)[-1] - 1)
+    after = tf.where(places >= slot[..., None], ids[..., 1:], ids[..., :-1])  # [B, T, N]
+    kept = tf.gather(after, tf.maximum(ask_at - 1, 0), batch_dims=1)
+    return tf.where((ask_at > 0)[..., None], kept, tf.constant(memory.EMPTY, ids.dtype))
+
+
+def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
+    taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
+    return tf.where((ids != memory.EMPTY)[..., None], taken, 0.0)
+
+
+def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -> tf.Tensor:
+    """For each question a random part of all items before it: ids `[B, Q, T]`, -1 = left out."""
+    items, ask_at = episode["items"], episode["ask_at"]
+    batch, steps, questions = items.shape[0], items.shape[1], ask_at.shape[1]
+    draw = tf.random.stateless_uniform([batch, questions, steps + 1], seed + [0, 1 << 20], alg="philox")
+    keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
+    ids = tf.range(steps)
+    keep &= ids < ask_at[..., None]
+    return tf.cast(tf.where(keep, ids, memory.EMPTY), tf.int64)
+
+
+def supported(episode: Episode, kept: tf.Tensor) -> tf.Tensor:
+    """`[B, Q]` bool: whether every supporting item was in memory. For evaluation only."""
+    support = tf.cast(episode["support"], kept.dtype)
+    found = tf.reduce_any(support[..., None] == kept[:, :, None, :], axis=-1)
+    return tf.reduce_all(found | (support < 0), axis=-1)
+
+
+def recall(episode: Episode, kept: tf.Tensor) -> tf.Tensor:
+    """Share of the questions whose supports were all in memory."""
+    asked = tf.cast(episode["ask_at"] >= 0, tf.float32)
+    found = tf.cast(supported(episode, kept), tf.float32)
+    return tf.reduce_sum(found * asked) / tf.maximum(tf.reduce_sum(asked), 1.0)

@@ -1,0 +1,70 @@
+"""What every reader shares: it answers a question from the slots of a memory, and never writes.
+
+A reader encodes an entry once, on its own (`encode`), and a question once (`ask`); `read` then
+joins the two. So a stream's items are encoded once however often they are read, and a reader can
+be asked "what if this entry were not in memory?" by leaving it out of `codes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from lemn_tf import memory
+
+
+class Answer(NamedTuple):
+    """What a reader answers.
+
+    Attributes:
+        logits: `[..., A]` over the possible answers.
+        attention: `[..., M]`, how much it rests on each slot, averaged over hops; sums to 1.
+    """
+
+    logits: tf.Tensor
+    attention: tf.Tensor
+
+
+class Reader(keras.layers.Layer):
+    """Answers questions from memory. Subclasses override `encode`, `ask` and `read`."""
+
+    def encode(self, entries: Any) -> tf.Tensor:
+        """Entries with any leading dimensions -> codes `[..., C]`."""
+        raise NotImplementedError(f"{type(self).__name__} does not override encode()")
+
+    def ask(self, question: Any) -> tf.Tensor:
+        """Questions with any leading dimensions -> queries `[..., d]`."""
+        raise NotImplementedError(f"{type(self).__name__} does not override ask()")
+
+    def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor, **options) -> Answer:
+        """Answers each query from its own slots.
+
+        Args:
+            query: `[..., d]`.
+            codes: `[..., M, C]`, the encoded slots, in any order.
+            ids: `[..., M]`, their positions in the stream; -1 marks an unused slot.
+            **options: a reader's own switches.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not override read()")
+
+    def vectors(self, codes: tf.Tensor) -> tf.Tensor:
+        """The part of the codes that a retention policy sees, e_{t,i} of the paper: `[..., D]`."""
+        return codes
+
+    def call(self, question: Any, state: memory.MemoryState) -> Answer:
+        """Answers one question a row, `[B, ...]`, from the memory `state`."""
+        return self.read(self.ask(question), self.encode(state.entries), state.ids)
+
+
+def rank(ids: tf.Tensor) -> tf.Tensor:
+    """`[..., M]` int32: how many used slots are newer than each; the newest has rank 0.
+
+    Example:
+
+    >>> rank(tf.constant([[7, -1, 9, 2]], tf.int64)).numpy().tolist()
+    [[1, 3, 0, 2]]
+    """
+    newer = ids[..., None, :] > ids[..., :, None]
+    return tf.reduce_sum(tf.cast(newer, tf.int32), axis=-1)

@@ -1,0 +1,120 @@
+"""MemN2N (Sukhbaatar et al., 2015): hops of attention over sentences, the reader of the bAbI tasks."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.memory import EMPTY
+from lemn_tf.readers.base import Answer, Reader, rank
+
+MASKED = -1e9
+
+
+def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
+    """l_{kj}: weights `[words, width]` by which word j adds to dimension k of a sentence.
+
+    l = 1 + 4 (k - (d + 1) / 2) (j - (J + 1) / 2) / (d J), with J the longest sentence, so that the
+    order of the words counts.
+    """
+    k = np.arange(1, width + 1) - (width + 1) / 2
+    j = np.arange(1, words + 1) - (longest + 1) / 2
+    return (1 + 4 * np.outer(j, k) / (width * longest)).astype(np.float32)
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class MemN2N(Reader):
+    """K hops of soft attention over the sentences in memory.
+
+        m_i = sum_j l_j A_k x_ij + TA_k(rank i)      c_i = sum_j l_j C_k x_ij + TC_k(rank i)
+        p = softmax(u_k . m)                         u_{k+1} = u_k + sum_i p_i c_i
+        answer = softmax(W u_K + b)
+
+    Adjacent tying: A_{k+1} = C_k, B = A_1, W = C_K^T, and so for the temporal encoding T, which
+    goes by rank in memory (newest = 0) and thus works whatever has been evicted.
+
+    Args:
+        vocabulary_size: number of word ids, 0 (padding) included; also the number of answers.
+        sentence_length: J, the longest sentence of the training data.
+        units: d in the paper.
+        hops: K in the paper.
+        max_slots: the oldest rank that is told apart; older ones share its encoding.
+
+    Entries and questions are word ids `[..., L]`, padded with 0.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        sentence_length: int,
+        units: int = 20,
+        hops: int = 3,
+        max_slots: int = 128,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.sentence_length = sentence_length
+        self.units = units
+        self.hops = hops
+        self.max_slots = max_slots
+        normal = keras.initializers.RandomNormal
+        shape = (vocabulary_size, (hops + 1) * units)
+        self.words = self.add_weight(shape=shape, initializer=normal(stddev=0.1), name="words")
+        shape = (max_slots, (hops + 1) * units)
+        self.times = self.add_weight(shape=shape, initializer=normal(stddev=0.1), name="times")
+        self.bias = self.add_weight(shape=(vocabulary_size,), initializer="zeros", name="bias")
+        self.built = True
+
+    def _embed(self, tokens: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+        """Position-encoded sentences: `[..., L]` ids -> `[..., width of the table]`."""
+        tables = table.shape[-1] // self.units
+        weights = position_encoding(tokens.shape[-1], self.units, self.sentence_length)
+        weights = np.tile(weights, [1, tables])
+        known = tf.cast(tokens > 0, table.dtype)[..., None]  # the padding row is zero
+        return tf.reduce_sum(tf.gather(table, tokens) * known * weights, axis=-2)
+
+    def encode(self, entries):
+        """Sentences -> `[..., (K + 1) d]`: A_1, C_1 = A_2, ..., C_K side by side."""
+        return self._embed(entries, tf.convert_to_tensor(self.words))
+
+    def ask(self, question):
+        return self._embed(question, tf.convert_to_tensor(self.words)[:, : self.units])
+
+    def vectors(self, codes):
+        """The value memory of the first hop, as the paper has it."""
+        return codes[..., self.units : 2 * self.units]
+
+    def read(self, query, codes, ids, linear: bool = False):
+        """See `Reader.read`; with `linear` the hops attend without softmax (linear start)."""
+        u, attention, _ = self._hops(query, codes, ids, linear)
+        output = tf.convert_to_tensor(self.words)[:, -self.units :]
+        logits = tf.einsum("...d,vd->...v", u, output) + self.bias
+        return Answer(logits, attention)
+
+    def _hops(self, query, codes, ids, linear=False):
+        used = ids != EMPTY
+        places = min(ids.shape[-1] or self.max_slots, self.max_slots)
+        by_rank = tf.one_hot(tf.minimum(rank(ids), places - 1), places, dtype=query.dtype)
+        by_rank *= tf.cast(used, query.dtype)[..., None]
+        times = tf.split(tf.convert_to_tensor(self.times)[:places], self.hops + 1, axis=-1)
+        codes = tf.split(codes, self.hops + 1, axis=-1)
+        u, attention, match = query, 0.0, 0.0
+        for k in range(self.hops):
+            # u . (m_i + T(rank i)), with the second part found for every rank once, then chosen.
+            scores = tf.einsum("...d,...md->...m", u, codes[k])
+            by_time = tf.einsum("...d,rd->...r", u, times[k])
+            scores += tf.einsum("...r,...mr->...m", by_time, by_rank)
+            match += scores
+            soft = tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, query.dtype)
+            p = tf.where(used, scores, 0.0) if linear else soft
+            o = tf.einsum("...m,...md->...d", p, codes[k + 1])
+            o += tf.einsum("...r,rd->...d", tf.einsum("...m,...mr->...r", p, by_rank), times[k + 1])
+            u += o
+            attention += soft
+        return u, attention / self.hops, match / self.hops
+
+    def get_config(self):
+        names = ("vocabulary_size", "sentence_length", "units", "hops", "max_slots")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
