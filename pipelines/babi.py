@@ -10,8 +10,12 @@ with tabs is a question: its text, the answer, and the numbers of the lines that
 Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Vocabulary`).
 """
 
+import hashlib
 import os
+import shutil
+import tarfile
 import tempfile
+import urllib.request
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +25,12 @@ import numpy as np
 import tensorflow as tf
 
 from .text import batched
+
+# All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one ParlAI's builder states
+# (parlai/tasks/babi/build.py, which names the same archive as http://parl.ai/downloads/babi/...).
+ARCHIVE = "https://dl.fbaipublicfiles.com/parlai/babi/babi.tar.gz"
+ARCHIVE_SHA256 = "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e"
+ARCHIVE_FOLDER = "tasks_1-20_v1-2"
 
 
 @dataclass(frozen=True)
@@ -82,18 +92,18 @@ def _read_file(path: Path) -> list[Story]:
     facts: list[str] = []
     questions: list[Question] = []
     fact_at: dict[int, int] = {}  # line number in the story -> index of the fact
-    last = None
+    last = line_number = 0
+
+    def bad(expected: str, got: object) -> ValueError:
+        return ValueError(f"{path}, line {line_number}: expected {expected}, got {got!r}")
 
     def close() -> None:
-        if last is not None:
+        if last:
             stories.append(Story(tuple(facts), tuple(questions)))
-        facts.clear(), questions.clear(), fact_at.clear()
+        for part in (facts, questions, fact_at):
+            part.clear()
 
-    for line_number, line in enumerate(text.split("\n"), 1):
-
-        def bad(expected: str, got: object, line_number: int = line_number) -> ValueError:
-            return ValueError(f"{path}, line {line_number}: expected {expected}, got {got!r}")
-
+    for line_number, line in enumerate(text.split("\n"), 1):  # noqa: B007 (`bad` reads it)
         line = line.strip(" \r")
         if not line.strip():
             continue
@@ -103,9 +113,8 @@ def _read_file(path: Path) -> list[Story]:
         number = int(head)
         if number == 1:
             close()
-        elif last is None or number <= last:
-            above = "" if last is None else f" or a line number above {last}"
-            raise bad(f"line number 1{above}", number)
+        elif not last or number <= last:
+            raise bad(f"line number 1{f' or one above {last}' if last else ''}", number)
         last = number
         sentence, *fields = (field.strip() for field in body.split("\t"))
         if not fields:
@@ -329,3 +338,53 @@ def dataset(
         drop_remainder=drop_remainder,
         start=start,
     )
+
+
+def download(
+    directory: str | os.PathLike, url: str = ARCHIVE, sha256: str = ARCHIVE_SHA256
+) -> Path:
+    """Fetches the official bAbI tasks, checks them and unpacks them; whole or not at all.
+
+    Args:
+        directory: where the folder of tasks is to appear.
+        url: address of the archive.
+        sha256: checksum the archive must have.
+
+    Returns:
+        The unpacked folder, e.g. with `en-10k/qa2_two-supporting-facts_train.txt` in it. If it is
+        there already nothing is fetched.
+
+    Raises:
+        ConnectionError: the archive could not be fetched.
+        ValueError: what came is not the archive.
+    """
+    directory = Path(directory)
+    folder = directory / ARCHIVE_FOLDER
+    if folder.is_dir():
+        return folder
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".babi-", dir=directory) as temporary:
+        archive = Path(temporary) / "archive.tar.gz"
+        try:
+            with urllib.request.urlopen(url, timeout=60) as source, archive.open("wb") as file:
+                shutil.copyfileobj(source, file)
+        except OSError as error:
+            raise ConnectionError(
+                f"could not fetch {url} ({error}). Without a network, generate stories of the "
+                f"same kind with lemn_tf.pipelines.babi_generator.generate, or unpack the "
+                f"archive by hand so that {folder} exists."
+            ) from error
+        with archive.open("rb") as file:
+            got = hashlib.file_digest(file, "sha256").hexdigest()
+        if got != sha256:
+            raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
+        unpacked = Path(temporary) / "unpacked"
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
+        except tarfile.TarError as error:
+            raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
+        if not (unpacked / ARCHIVE_FOLDER).is_dir():
+            raise ValueError(f"{url}: expected a folder {ARCHIVE_FOLDER} in it, got none")
+        os.replace(unpacked / ARCHIVE_FOLDER, folder)
+    return folder
