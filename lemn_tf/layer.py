@@ -32,12 +32,16 @@ class EpisodicMemory(keras.layers.Layer):
     Call arguments:
         items: nest of `[B, T, ...]`, the stream.
         initial_state: the `MemoryState` to go on from; default an empty one.
-        mask: `[B, T]` bool, False for padding, which changes nothing.
+        mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
+            items, as Keras' `Masking` gives, is heeded.
         training: sample evictions instead of taking the likeliest.
-        seed: `[2]` int32 for sampling; needed when `training`.
+        seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
+        after_step: called with the step and the memory after it; returns the memory with other
+            pins, expiries or carry, or with entries forgotten. It may not change entries.
+        slots: N, if not the layer's own.
 
     Returns:
-        `(state, decisions)`: the memory after the stream, and a `Decision` of `[B, T, ...]` tensors.
+        `(state, decisions)`: the memory after the stream, and a `Decision` of `[B, T, ...]`.
 
     Example:
 
@@ -57,15 +61,22 @@ class EpisodicMemory(keras.layers.Layer):
         encoder: keras.layers.Layer | None = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if not isinstance(slots, int) or slots < 1:
-            raise ValueError(f"a memory needs at least 1 slot; got slots={slots!r}")
-        self.slots = slots
+        super().__init__(**{"autocast": False, **kwargs})  # entries are kept as they were given
+        self.slots = memory.check_slots(slots)
         self.policy = retention.get(policy)
         self.encoder = encoder
+        self.supports_masking = True
+        self._seeds = keras.random.SeedGenerator()
+        self._item = None
 
     def build(self, items_shape):
-        if self.encoder is None:
+        # With an encoder the policy is built when the first entries have been encoded: only then
+        # is their width known. On loading, Keras builds it from its own configuration.
+        if self.encoder is None and not isinstance(items_shape, dict):
+            if len(items_shape) != 3 or items_shape[-1] is None:
+                raise ValueError(
+                    f"without an encoder the items must be [B, T, D]; got shape {items_shape}"
+                )
             self._build_policy(items_shape)
 
     def _build_policy(self, shape):
@@ -78,7 +89,7 @@ class EpisodicMemory(keras.layers.Layer):
         if self.encoder is not None:
             vectors = self.encoder(entries)
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
-            vectors = entries
+            vectors = tf.cast(entries, self.compute_dtype)
         else:
             raise TypeError(
                 "without an encoder the items must be one float tensor of vectors; got "
@@ -88,16 +99,59 @@ class EpisodicMemory(keras.layers.Layer):
         self._build_policy(vectors.shape)
         return vectors
 
-    def initial_state(self, batch: int, item: Nest, slots: int | None = None) -> MemoryState:
+    def initial_state(
+        self, batch: int, item: Nest | None = None, slots: int | None = None
+    ) -> MemoryState:
         """An empty memory for items of this kind.
 
         Args:
             batch: number of rows, B.
-            item: nest of `tf.TensorSpec`, one item without batch dimension.
+            item: nest of `tf.TensorSpec`, one item without batch dimension; default the kind that
+                the layer has been called with.
             slots: how many slots, if not the layer's own number.
+
+        Example:
+
+        >>> remember = EpisodicMemory(slots=3, policy="lifo")
+        >>> remember.initial_state(2, tf.TensorSpec([4])).entries.shape
+        TensorShape([2, 3, 4])
         """
-        self.encode(tf.nest.map_structure(lambda s: tf.zeros([1, 1, *s.shape], s.dtype), item))
-        return memory.empty(batch, slots or self.slots, item, self.policy.carry_spec())
+        item = self._item if item is None else item
+        if item is None:
+            raise ValueError(
+                "the layer has not seen an item yet: say what they are, for example "
+                "initial_state(batch, item=tf.TensorSpec([20]))"
+            )
+        one = memory.empty(1, 1, item)
+        self._check_vectors(self.encode(one.entries), one.entries, 2)
+        slots = self.slots if slots is None else slots
+        self._item = item
+        return memory.empty(batch, slots, item, self.policy.carry_spec())
+
+    def _check_vectors(self, vectors: tf.Tensor, entries: Nest, leading: int) -> None:
+        if vectors.shape.rank != leading + 1:
+            shapes = tf.nest.map_structure(lambda leaf: str(leaf.shape), entries)
+            raise ValueError(
+                f"entries {shapes} must be encoded as vectors, {leading} leading dimensions and "
+                f"one more; got {vectors.shape}: pass an encoder= that does"
+            )
+
+    def _check_carry(self, state: MemoryState) -> None:
+        memory.check_state(state)
+        expected, got = self.policy.carry_spec(), state.carry
+        try:
+            tf.nest.assert_same_structure(expected, got)
+            same = True
+        except (TypeError, ValueError):
+            same = False
+        pairs = zip(tf.nest.flatten(expected), tf.nest.flatten(got), strict=False)
+        if not same or any(
+            a.dtype != b.dtype or not b.shape[2:].is_compatible_with(a.shape) for a, b in pairs
+        ):
+            raise ValueError(
+                f"the state is of another policy than {self.policy.name!r}: expected a carry for "
+                f"each slot like {expected}; got {got}"
+            )
 
     def observe(
         self,
@@ -116,11 +170,17 @@ class EpisodicMemory(keras.layers.Layer):
             pinned: whether the item may never be evicted, scalar or `[B]`.
             ttl: after how many further items it expires, scalar or `[B]`; default never.
             training: sample the eviction instead of taking the likeliest.
-            seed: `[2]` int32 for sampling; needed when `training`.
+            seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
+
+        Returns:
+            `(state, decision)`: the memory after the item, and a `Decision` of `[B, ...]` tensors.
         """
+        memory.check_state(state)
         expiry = memory.NEVER if ttl is None else state.clock + 1 + tf.cast(ttl, tf.int64)
         cells = memory.candidates(state, item, pinned, expiry)
         vectors = self.encode(cells.entries)
+        self._check_vectors(vectors, cells.entries, 2)
+        self._check_carry(state)
         seed = self._seed(training, seed)
         noise = None
         if seed is not None:
@@ -135,12 +195,17 @@ class EpisodicMemory(keras.layers.Layer):
         return scores, decide(scores.logits, cells, noise)
 
     def _seed(self, training, seed):
-        if training and seed is None:
-            raise ValueError("training samples evictions and needs a seed: pass seed=[a, b]")
-        return None if seed is None else tf.convert_to_tensor(seed, tf.int32)
+        if seed is None:
+            return tf.cast(self._seeds.next(), tf.int32) if training else None
+        seed = tf.convert_to_tensor(seed)
+        if not seed.dtype.is_integer or not seed.shape.is_compatible_with([2]):
+            raise ValueError(f"seed must be two integers; got {seed.dtype.name} {seed.shape}")
+        return tf.cast(seed, tf.int32)
 
     def attend(self, state: MemoryState, attention: tf.Tensor) -> MemoryState:
         """Tells the policy how a reader attended to the slots: `[B, N]` weights. LRU listens."""
+        if not attention.shape.is_compatible_with(state.ids.shape):
+            raise ValueError(f"attention must be [B, N] = {state.ids.shape}; got {attention.shape}")
         carry = self.policy.attend(state.carry, attention, state.clock)
         return state._replace(carry=carry)
 
@@ -155,14 +220,21 @@ class EpisodicMemory(keras.layers.Layer):
         slots: int | None = None,
     ) -> tuple[MemoryState, Decision]:
         items = tf.nest.map_structure(tf.convert_to_tensor, items)
+        mask = _stream_mask(items, mask)
         batch, steps = _check_stream(items, mask)
         vectors = self.encode(items)
+        self._check_vectors(vectors, items, 2)
         spec = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[2:], x.dtype), items)
         state = initial_state
         if state is None:
-            state = memory.empty(batch, slots or self.slots, spec, self.policy.carry_spec())
-        memory.check_state(state)
+            slots = self.slots if slots is None else slots
+            state = memory.empty(batch, slots, spec, self.policy.carry_spec())
+        elif slots is not None and state.ids.shape[1] != slots:
+            raise ValueError(f"initial_state has {state.ids.shape[1]} slots; got slots={slots}")
+        self._check_carry(state)
         memory.check_item(state, tf.nest.map_structure(lambda x: x[:, 0], items))
+        if all(s.shape.is_fully_defined() for s in tf.nest.flatten(spec)):
+            self._item = spec
 
         # Inside the loop an entry is its place in `pool` and its vector: entries of any size are
         # moved once, at the end, and encoded once, before.
@@ -216,10 +288,16 @@ class EpisodicMemory(keras.layers.Layer):
                 log_prob=tf.where(free, decisions.log_prob, 0.0),
                 entropy=tf.where(free, decisions.entropy, 0.0),
             )
-        return held._replace(entries=_take(pool, held.entries[0])), decisions
+        after = held._replace(entries=_take(pool, held.entries[0]))
+        if after_step is not None:
+            after = memory.blank_unused(after)
+        return after, decisions
 
     def replay(
-        self, vectors: tf.Tensor, decisions: Decision, seed: tf.Tensor | None = None
+        self,
+        vectors: tf.Tensor,
+        decisions: Decision,
+        seed: tf.Tensor | None = None,
     ) -> Scores:
         """What the policy thinks of every step of a recorded rollout, all steps at once.
 
@@ -227,7 +305,8 @@ class EpisodicMemory(keras.layers.Layer):
         the very same steps in one batch, with gradients.
 
         Args:
-            vectors: `[B, T, D]`, the encoded stream, which began with an empty memory.
+            vectors: `[B, T, D]`, the encoded stream, which began with an empty memory. Padding,
+                if any, must stand at the end.
             decisions: what `call` returned for it.
             seed: the seed given to `call`.
 
@@ -253,9 +332,22 @@ class EpisodicMemory(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        for key in ("policy", "encoder"):
-            config[key] = keras.saving.deserialize_keras_object(config[key])
-        return cls(**config)
+        parts = ("policy", "encoder")
+        made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
+        return cls(**{**config, **made})
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # what follows reads a memory: see `MemoryState.filled`
+
+
+def _stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
+    """The mask of the stream: as given, or the one that Keras attached to (part of) the items."""
+    masks = [leaf for leaf in tf.nest.flatten(mask) if leaf is not None]
+    if not masks:
+        leaves = tf.nest.flatten(items)
+        masks = [leaf._keras_mask for leaf in leaves if hasattr(leaf, "_keras_mask")]
+        masks = [leaf for leaf in masks if leaf is not None]
+    return tf.convert_to_tensor(masks[0]) if masks else None
 
 
 def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
@@ -273,8 +365,10 @@ def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
     if mask is not None:
         if mask.dtype != tf.bool:
             raise TypeError(f"mask must be bool; got {mask.dtype.name}")
-        if not mask.shape.is_compatible_with(leaves[0].shape[:2]):
+        if mask.shape.rank != 2 or not mask.shape.is_compatible_with(leaves[0].shape[:2]):
             raise ValueError(f"mask must be [B, T] = {leaves[0].shape[:2]}; got {mask.shape}")
+    if leaves[0].shape[1] == 0:
+        raise ValueError(f"items must hold at least one step; got shape {leaves[0].shape}")
     static, dynamic = leaves[0].shape[:2], tf.shape(leaves[0])
     return tuple(dynamic[i] if static[i] is None else static[i] for i in (0, 1))
 

@@ -16,10 +16,11 @@ memory is all unused slots, and writing "evicts" them first.
 from __future__ import annotations
 
 import io
+import numbers
 import os
+import re
 import tempfile
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ FORMAT = "lemn_tf memory, version 1"
 """First thing in a saved memory; a file that says otherwise is refused."""
 
 Nest = Any
+_PLAIN = re.compile(r"(?!_)(?!.*__)(?!\d+$).+(?<!_)", re.DOTALL).fullmatch
 
 
 class MemoryState(NamedTuple):
@@ -84,8 +86,8 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
     >>> state.entries.shape, state.ids.numpy().tolist()
     (TensorShape([2, 3, 4]), [[-1, -1, -1], [-1, -1, -1]])
     """
-    if isinstance(slots, int) and slots < 1:
-        raise ValueError(f"a memory needs at least 1 slot; got slots={slots}")
+    if not tf.is_tensor(slots):
+        slots = check_slots(slots)
 
     def blank(spec):
         if not isinstance(spec, tf.TensorSpec):
@@ -104,6 +106,15 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
     )
 
 
+def check_slots(slots: Any) -> int:
+    """Returns `slots` as an int; raises unless it is a whole number of at least 1."""
+    if isinstance(slots, bool) or not isinstance(slots, numbers.Integral):
+        raise TypeError(f"slots must be a whole number; got {slots!r}")
+    if slots < 1:
+        raise ValueError(f"a memory needs at least 1 slot; got slots={slots}")
+    return int(slots)
+
+
 def _blank(shape, dtype) -> tf.Tensor:
     return tf.fill(shape, "") if dtype == tf.string else tf.zeros(shape, dtype)
 
@@ -115,6 +126,7 @@ def check_state(state: MemoryState) -> None:
     fields = {"ids": tf.int64, "pinned": tf.bool, "expiry": tf.int64, "clock": tf.int64}
     for name, dtype in fields.items():
         tensor, rank = getattr(state, name), 1 if name == "clock" else 2
+        _check_tensor(f"state.{name}", tensor)
         if tensor.dtype != dtype:
             raise TypeError(f"state.{name} must be {dtype.name}; got {tensor.dtype.name}")
         if tensor.shape.rank != rank:
@@ -128,11 +140,17 @@ def check_state(state: MemoryState) -> None:
         raise ValueError(f"state.clock must be [B] = {batch_slots[:1]}; got {state.clock.shape}")
     for name in ("entries", "carry"):
         for leaf in tf.nest.flatten(getattr(state, name)):
+            _check_tensor(f"state.{name}", leaf)
             if leaf.shape.rank is None or not leaf.shape[:2].is_compatible_with(batch_slots):
                 raise ValueError(
                     f"every tensor in state.{name} must start with [B, N] = {batch_slots}; "
                     f"got shape {leaf.shape}"
                 )
+
+
+def _check_tensor(name: str, value: Any) -> None:
+    if not tf.is_tensor(value):
+        raise TypeError(f"{name} must hold tensors; got {type(value).__name__}")
 
 
 def check_item(state: MemoryState, item: Nest) -> Nest:
@@ -173,7 +191,7 @@ def candidates(
         expiry: the clock at which the newcomer expires, scalar or `[B]`.
 
     Returns:
-        A `MemoryState` with N + 1 slots and the clock advanced by one; the newcomer's carry is zero.
+        A `MemoryState` with N + 1 slots and the clock advanced by one. The newcomer's carry is 0.
     """
     check_state(state)
     item = check_item(state, item)
@@ -276,16 +294,25 @@ def forget(state: MemoryState, ids: Any) -> MemoryState:
         The memory with that slot unused; later writes fill it before anything is evicted.
     """
     gone = _holds(state, ids)
+    return blank_unused(
+        state._replace(
+            ids=tf.where(gone, tf.constant(EMPTY, tf.int64), state.ids),
+            pinned=state.pinned & ~gone,
+            expiry=tf.where(gone, tf.constant(NEVER, tf.int64), state.expiry),
+        )
+    )
+
+
+def blank_unused(state: MemoryState) -> MemoryState:
+    """The same memory with nothing left in the entries and the carry of unused slots."""
+    unused = ~state.filled
 
     def erase(leaf):
-        mask = tf.reshape(gone, tf.concat([tf.shape(gone), [1] * (leaf.shape.rank - 2)], 0))
+        mask = tf.reshape(unused, tf.concat([tf.shape(unused), [1] * (leaf.shape.rank - 2)], 0))
         return tf.where(mask, _blank(tf.shape(leaf), leaf.dtype), leaf)
 
     return state._replace(
         entries=tf.nest.map_structure(erase, state.entries),
-        ids=tf.where(gone, tf.constant(EMPTY, tf.int64), state.ids),
-        pinned=state.pinned & ~gone,
-        expiry=tf.where(gone, tf.constant(NEVER, tf.int64), state.expiry),
         carry=tf.nest.map_structure(erase, state.carry),
     )
 
@@ -327,11 +354,14 @@ def to_flat(state: MemoryState) -> dict[str, tf.Tensor]:
     flat = {name: getattr(state, name) for name in ("ids", "pinned", "expiry", "clock")}
 
     def walk(name, nest):
+        if isinstance(nest, dict | tuple) and not nest:
+            raise ValueError(f"an empty {type(nest).__name__} in {name} cannot be named")
         if isinstance(nest, dict):
             for key, value in nest.items():
-                if not isinstance(key, str) or "__" in key or key.isdecimal() or not key:
+                if not isinstance(key, str) or not _PLAIN(key):
                     raise ValueError(
-                        f"a dict in the memory needs plain words without '__' as keys; got {key!r}"
+                        "a dict in the memory needs words as keys, without '__', without '_' at "
+                        f"either end, and not a number; got {key!r}"
                     )
                 walk(f"{name}__{key}", value)
         elif isinstance(nest, tuple) and not hasattr(nest, "_fields"):
@@ -343,7 +373,8 @@ def to_flat(state: MemoryState) -> dict[str, tf.Tensor]:
             flat[name] = nest
 
     walk("entries", state.entries)
-    walk("carry", state.carry)
+    if not isinstance(state.carry, tuple) or state.carry:
+        walk("carry", state.carry)
     return flat
 
 
@@ -355,7 +386,7 @@ def from_flat(flat: dict[str, tf.Tensor]) -> MemoryState:
 
     def gather(name):
         if name in flat:
-            return flat[name]
+            return tf.convert_to_tensor(flat[name])
         keys = [key[len(name) + 2 :] for key in flat if key.startswith(f"{name}__")]
         first = list(dict.fromkeys(key.split("__")[0] for key in keys))
         parts = {key: gather(f"{name}__{key}") for key in first}
@@ -383,13 +414,18 @@ def save(state: MemoryState, path: str | os.PathLike) -> None:
     path = Path(path)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("format", FORMAT)
+
+        def add(name, content):  # a fixed date: the same memory gives the same file
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
+        add("format", FORMAT)
         for name, tensor in to_flat(state).items():
-            archive.writestr(f"{tensor.dtype.name}/{name}", tf.io.serialize_tensor(tensor).numpy())
+            add(f"{tensor.dtype.name}/{name}", tf.io.serialize_tensor(tensor).numpy())
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(buffer.getvalue())
+        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -411,23 +447,16 @@ def load(path: str | os.PathLike, like: MemoryState | None = None) -> MemoryStat
         with zipfile.ZipFile(path) as archive:
             found = archive.read("format").decode(errors="replace")
             if found != FORMAT:
-                raise ValueError(f"{path}: expected {FORMAT!r}; got {found!r}")
+                raise _OtherFormat(f"{path}: expected {FORMAT!r}; got {found[:80]!r}")
             flat = {}
             for member in archive.namelist():
                 if member != "format":
                     dtype, name = member.split("/", 1)
                     flat[name] = tf.io.parse_tensor(archive.read(member), tf.as_dtype(dtype))
             state = from_flat(flat)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError, IsADirectoryError, _OtherFormat):
         raise
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        TypeError,
-        tf.errors.OpError,
-        EOFError,
-        zlib.error,
-    ) as error:
+    except Exception as error:  # a damaged zip file can fail in a dozen ways
         raise ValueError(f"{path}: not a saved memory, or damaged ({error})") from error
     if like is not None:
         expected, got = _signature(like), _signature(state)
@@ -436,6 +465,10 @@ def load(path: str | os.PathLike, like: MemoryState | None = None) -> MemoryStat
                 f"{path}: holds another kind of memory: expected {expected}; got {got}"
             )
     return state
+
+
+class _OtherFormat(ValueError):
+    """The file is whole, but not of this version."""
 
 
 def _signature(state: MemoryState) -> dict[str, str]:

@@ -5,7 +5,7 @@
 >>> get("best")
 Traceback (most recent call last):
 ...
-ValueError: unknown policy 'best'; known are fifo, lifo, uniform, lru, oracle, im-lemn, s-lemn, st-lemn
+ValueError: unknown policy 'best'; known are fifo, lifo, uniform, lru, oracle, im-lemn, ...
 """
 
 from lemn_tf.retention.base import Cells, Decision, RetentionPolicy, Scores, decide
@@ -59,7 +59,7 @@ def get(policy: str | RetentionPolicy, **options) -> RetentionPolicy:
         if options:
             raise ValueError(f"options {sorted(options)} go with a policy's name, not an object")
         return policy
-    if policy not in _POLICIES:
+    if not isinstance(policy, str) or policy not in _POLICIES:
         raise ValueError(f"unknown policy {policy!r}; known are {', '.join(NAMES)}")
     try:
         return _POLICIES[policy](**{"name": policy, **options})

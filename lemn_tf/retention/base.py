@@ -15,6 +15,7 @@ One step of any policy, rule or network, is
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import keras
@@ -190,10 +191,11 @@ def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
 
 
 def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:
-    """The rules: which of the N + 1 candidates may leave, `[B, N + 1]`, and where there is a choice.
+    """The rules: who may leave, `[B, N + 1]`, and whether there is a choice.
 
     1. While a slot is unused, the first unused one is taken, and nothing else leaves.
-    2. Pinned entries never leave. If every slot is pinned the newcomer is not stored, pinned or not.
+    2. Pinned entries never leave. If every slot is pinned the newcomer, even a pinned one, is not
+       stored.
     3. Among the others, expired entries leave before all that are not.
     """
     unused = ~cells.filled
@@ -220,10 +222,14 @@ def decide(
         noise: `[B, N + 1]` Gumbel noise; with it the choice is a sample of the softmax.
     """
     allowed, free = eligible(cells)
+    # Whatever a policy says, infinity and NaN included, what is not allowed does not leave.
+    logits = tf.clip_by_value(tf.cast(logits, tf.float32), 0.1 * NEGLIGIBLE, -0.1 * NEGLIGIBLE)
     logits = tf.where(allowed, logits, NEGLIGIBLE)
     log_pi = tf.nn.log_softmax(logits)
     pi = tf.exp(log_pi)
-    slot = tf.argmax(logits if noise is None else log_pi + noise, axis=1, output_type=tf.int32)
+    wish = logits if noise is None else log_pi + noise
+    wish = tf.where(wish > -1e38, wish, -1e38)
+    slot = tf.argmax(tf.where(allowed, wish, -math.inf), axis=1, output_type=tf.int32)
     top = tf.math.top_k(pi, k=2).values
     return Decision(
         ids=cells.ids,
@@ -252,4 +258,5 @@ def scramble(ids: tf.Tensor, clock: tf.Tensor, salt: tf.Tensor | int = 0) -> tf.
     mixed += tf.cast(salt, tf.uint32) * 2246822519 + 374761393
     for multiplier in (2246822507, 3266489909):
         mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, 15)) * multiplier
-    return (tf.cast(tf.bitwise.right_shift(mixed, 8), tf.float32) + 0.5) / 2.0**24
+    # 23 bits and a half are exact in float32: neither 0 nor 1 can come out.
+    return (tf.cast(tf.bitwise.right_shift(mixed, 9), tf.float32) + 0.5) / 2.0**23

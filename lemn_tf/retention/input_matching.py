@@ -95,5 +95,5 @@ class InputMatching(RetentionPolicy):
 
     @classmethod
     def from_config(cls, config):
-        config["similarity"] = keras.saving.deserialize_keras_object(config["similarity"])
-        return cls(**config)
+        similarity = keras.saving.deserialize_keras_object(config["similarity"])
+        return cls(**{**config, "similarity": similarity})

@@ -36,7 +36,11 @@ class LIFO(RetentionPolicy):
 
 @register
 class Uniform(RetentionPolicy):
-    """Evicts any of the N + 1 candidates with the same probability."""
+    """Evicts any of the N + 1 candidates with the same probability.
+
+    Without a seed the draw depends on the clock and the ids alone, so that a memory can be
+    replayed: rows of a batch then draw alike. Average over rows only with a seed (`training=True`).
+    """
 
     stochastic = True
 
@@ -54,12 +58,11 @@ class LRU(RetentionPolicy):
     """
 
     def carry_spec(self):
-        return tf.TensorSpec([], tf.float32)
+        return tf.TensorSpec([], tf.int64)
 
     def score(self, seen, cells, carry):
-        arrived = tf.cast(cells.ids, tf.float32)
-        used = tf.maximum(carry, arrived)
-        return self.opinion(tf.cast(cells.clock, tf.float32)[..., None] - used, used)
+        used = tf.maximum(carry, cells.ids)
+        return self.opinion(tf.cast(cells.clock[..., None] - used, tf.float32), used)
 
     def attend(self, carry, attention, clock):
         share = 1.0 / tf.cast(tf.shape(attention)[1], attention.dtype)
