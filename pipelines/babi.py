@@ -26,8 +26,8 @@ import tensorflow as tf
 
 from .text import batched
 
-# All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one ParlAI's builder states
-# (parlai/tasks/babi/build.py, which names the same archive as http://parl.ai/downloads/babi/...).
+# All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one stated by ParlAI's
+# builder (parlai/tasks/babi/build.py), which reaches the archive through parl.ai/downloads/babi/.
 ARCHIVE = "https://dl.fbaipublicfiles.com/parlai/babi/babi.tar.gz"
 ARCHIVE_SHA256 = "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e"
 ARCHIVE_FOLDER = "tasks_1-20_v1-2"
