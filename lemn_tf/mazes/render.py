@@ -143,17 +143,20 @@ def lens(camera: Camera, reach: int) -> Lens:
     down = (np.arange(camera.height) + 0.5 - camera.horizon * camera.height) * pixel
     below, above = down > 0, down < 0
     inf = np.full(camera.height, np.inf)
-    floor = np.divide(camera.eye, down, out=inf.copy(), where=below)
-    inner = np.divide(INNER_HEIGHT - camera.eye, -down, out=inf.copy(), where=above)
-    outer = np.divide(OUTER_HEIGHT - camera.eye, -down, out=inf.copy(), where=above)
-    near = np.where(np.isfinite(floor) & (floor < 4 * reach), floor, 0.0)  # else never visible
+    # Some pixels look exactly at an edge between two cells. A hair more or less makes them the near
+    # side's everywhere, however a machine rounds.
+    near, far = 1 - 1e-9, 1 + 1e-9
+    floor = np.divide(near * camera.eye, down, out=inf.copy(), where=below)
+    inner = np.divide(far * (INNER_HEIGHT - camera.eye), -down, out=inf.copy(), where=above)
+    outer = np.divide(far * (OUTER_HEIGHT - camera.eye), -down, out=inf.copy(), where=above)
+    spot = np.where(floor < 4 * reach, floor, 0.0)  # farther ones are always hidden
     return Lens(
         forward=path[..., 0].astype(np.int32),
         side=path[..., 1].astype(np.int32),
         depth=np.ascontiguousarray(path[..., 2]),
         front=path[..., 3] > 0,
-        floor_forward=np.repeat(np.floor(near + 0.5).astype(np.int32)[:, None], camera.width, 1),
-        floor_side=np.floor(near[:, None] * slopes + 0.5).astype(np.int32),
+        floor_forward=np.repeat(np.floor(spot + 0.5).astype(np.int32)[:, None], camera.width, 1),
+        floor_side=np.floor(spot[:, None] * slopes + 0.5).astype(np.int32),
         floor=floor,
         inner=inner,
         outer=outer,

@@ -22,8 +22,8 @@ class MazeVectorEnv(VectorEnv):
         render_mode: None or `"rgb_array"`: `render()` gives the agents' views.
         autoreset_mode: when a finished agent starts anew. `NEXT_STEP` (Gymnasium's default): on
             the following step, whose action is ignored and whose reward is 0. `SAME_STEP`: at
-            once, with the old episode's end in `info["final_obs"]` and `info["final_info"]`. `DISABLED`: when `reset` is called
-            with `options={"reset_mask": bool [B]}`.
+            once, with the old episode's end in `info["final_obs"]` and `info["final_info"]`.
+            `DISABLED`: when `reset` is called with `options={"reset_mask": bool [B]}`.
 
     Example:
 
@@ -87,6 +87,8 @@ class MazeVectorEnv(VectorEnv):
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,):
             raise ValueError(f"expected actions [{self.num_envs}], got {list(actions.shape)}")
+        if actions.min() < 0 or actions.max() > 2:
+            raise ValueError(f"expected actions 0, 1 or 2 (forward, left, right), got {actions}")
         world, waiting = self.world, self._over.copy()
         if self.autoreset_mode is AutoresetMode.DISABLED and waiting.any():
             raise ValueError(f"expected a reset of finished environments {np.flatnonzero(waiting)}")
@@ -103,7 +105,9 @@ class MazeVectorEnv(VectorEnv):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._over.any():
             over = self._over.copy()
             last = np.full(self.num_envs, None, object)
-            last[over] = list(self._frames()[over])
+            frames = self._frames()
+            for agent in np.flatnonzero(over):
+                last[agent] = frames[agent]
             self._start(over, self._spawns(int(over.sum())))
             final = {"final_obs": last, "_final_obs": over, "final_info": info, "_final_info": over}
             info = self._info() | final

@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lemn_tf.mazes import (
+    TEST_LENGTHS,
+    Camera,
+    Maze,
+    Rules,
+    Scene,
+    best_actions,
+    build,
+    default_rules,
+    imaze,
+    imaze_rules,
+    imazes,
+    random_maze,
+    random_mazes,
+    reachable,
+    render_batch,
+    split_rules,
+    steps_to_goal,
+    winnable,
+)
+from lemn_tf.mazes.maps import INNER, MOVES
+
+MAZES = (imaze(5), imaze(30, "L"), *random_mazes(5), random_maze(1, "large"))
+BLOCKED = Maze(("#######", "#.YSCR#", "#######"), "R")
+
+
+@pytest.fixture(scope="module")
+def world():
+    return build(MAZES)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=20, deadline=None)
+def test_stepping_is_what_the_map_says(world, seed):
+    """Against a walker that reads the characters of the map."""
+    rng = np.random.default_rng(seed)
+    number = int(rng.integers(len(MAZES)))
+    maze, rules = MAZES[number], default_rules(MAZES[number])
+    cell, heading = maze.spawn, int(rng.integers(4))
+    pose = world.spawn[number, heading]
+    for action in rng.integers(0, 3, 200):
+        if action == 0:
+            ahead = cell[0] + MOVES[heading][0], cell[1] + MOVES[heading][1]
+            cell = cell if maze.rows[ahead[0]][ahead[1]] in "#+" else ahead
+        else:
+            heading = (heading + (1 if action == 2 else -1)) % 4
+        pose = world.next[pose, action]
+        assert world.maze[pose] == number
+        assert tuple(world.cell[pose]) == cell
+        assert world.heading[pose] == heading
+        assert pose == world.pose(number, cell, heading)
+        assert bool(world.done[pose]) == (cell in (maze.right, maze.wrong))
+        expected = {maze.right: 1.0, maze.wrong: -1.0}.get(cell, rules.step_reward)
+        assert world.reward[pose] == np.float32(expected)
+        if world.done[pose]:
+            assert (world.next[pose] == pose).all()
+            break
+
+
+def test_shapes_and_types(world):
+    poses = 4 * sum(int((maze.cells < INNER).sum()) for maze in MAZES)
+    assert len(world) == poses == world.offset[-1]
+    assert world.next.shape == (poses, 3)
+    assert world.spawn.shape == (len(MAZES), 4)
+    assert (world.maze[world.spawn] == np.arange(len(MAZES))[:, None]).all()
+    assert (np.bincount(world.maze) == np.diff(world.offset)).all()
+    tables = world.tables()
+    kinds = {name: array.dtype for name, array in tables.items()}
+    assert kinds["next"] == kinds["frame"] == kinds["limit"] == np.int32
+    assert kinds["frames"] == kinds["palette"] == np.uint8
+    assert kinds["reward"] == np.float32
+    assert kinds["done"] == np.bool_
+    assert world.indicator.tolist() == [int(maze.goal == "C") for maze in MAZES]
+
+
+def test_frames_are_distinct_and_right(world):
+    views = render_batch(Scene.of(MAZES), world.maze, world.cell, world.heading)
+    np.testing.assert_array_equal(world.frames[world.frame], views)
+    flat = world.frames.reshape(len(world.frames), -1)
+    assert len(np.unique(flat, axis=0)) == len(flat)
+    assert world.rgb.shape == (*world.frames.shape, 3)
+    assert (world.rgb[7] == world.palette[world.frames[7]]).all()
+
+
+def test_long_corridors_add_few_frames():
+    assert len(build(imazes([5, 7, 9])).frames) == 32
+    assert len(build(imazes([5, 7, 9, 200])).frames) < 50
+
+
+def test_the_indicator_is_known_where_it_is_seen(world):
+    assert world.shows_indicator[world.spawn[:, 3]].all(), "every spawn has it to the west"
+    assert not world.shows_indicator[world.spawn[0, 2]]
+
+
+def test_camera_is_used():
+    assert build([imaze(5)], camera=Camera(16, 24)).frames.shape[1:] == (16, 24)
+
+
+def test_rules():
+    assert imaze_rules(9) == Rules(-0.04, 50)
+    assert imaze_rules(8) == Rules(-0.02, 100)
+    assert [imaze_rules(n).limit for n in (40, 41, 100, 200)] == [100, 103, 250, 500]
+    assert split_rules("test") == Rules(-0.04, 50)
+    assert split_rules("large") == Rules(-0.02, 100)
+    assert default_rules(random_maze(3)) == Rules()
+    assert default_rules(random_maze(3, "large")) == Rules(-0.02, 100)
+    assert default_rules(imaze(200)).limit == 500
+    world = build([imaze(5), imaze(7)], [Rules(-1, 3), Rules(-2, 4)])
+    assert world.limit.tolist() == [3, 4]
+    assert world.reward[world.spawn[:, 0]].tolist() == [-1, -2]
+    with pytest.raises(ValueError, match=r"as many rules as mazes \(2\), got 1"):
+        build([imaze(5), imaze(7)], [Rules()])
+
+
+def test_poses_that_are_none(world):
+    with pytest.raises(ValueError, match=r"free cell of maze 0 .* got \(0, 0\) and 1"):
+        world.pose(0, (0, 0), 1)
+
+
+def test_no_map_no_world():
+    with pytest.raises(ValueError, match="at least one maze"):
+        build([])
+
+
+def test_the_shortest_way_wins(world):
+    actions, steps = best_actions(world), steps_to_goal(world)
+    for start in world.spawn.ravel():
+        pose, count = start, 0
+        while not world.done[pose]:
+            pose, count = world.next[pose, actions[pose]], count + 1
+        assert world.reward[pose] == 1
+        assert count == steps[start]
+
+
+def test_every_length_can_be_walked_with_a_look_at_the_indicator():
+    world = build(imazes(TEST_LENGTHS))
+    assert winnable(world).all()
+    # looking west first costs at most three turns more
+    assert (steps_to_goal(world)[world.spawn].max(1) + 3 <= world.limit).all()
+
+
+def test_blocked_maps_cannot_be_won():
+    assert not reachable(BLOCKED)
+    world = build([BLOCKED, imaze(5)])
+    assert winnable(world).tolist() == [[False] * 4, [True] * 4]
+    assert np.isinf(steps_to_goal(world)[world.spawn[0]]).all()
