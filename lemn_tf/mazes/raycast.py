@@ -15,7 +15,6 @@ the others.
 from __future__ import annotations
 
 import functools
-import importlib.util
 from typing import NamedTuple
 
 import numpy as np
@@ -147,7 +146,7 @@ def _cast_loops(
 
 @functools.cache
 def has_numba() -> bool:
-    """Tells whether numba is installed; it is optional.
+    """Tells whether numba is installed and fits the rest; it is optional.
 
     Returns:
         True if it is.
@@ -157,7 +156,11 @@ def has_numba() -> bool:
     >>> has_numba() in (True, False)
     True
     """
-    return importlib.util.find_spec("numba") is not None
+    try:
+        import numba  # noqa: F401
+    except ImportError:  # missing, or built for another NumPy
+        return False
+    return True
 
 
 @functools.cache
