@@ -2,9 +2,9 @@
 
 The agent only ever stands in the middle of a cell and looks along an axis, so the path of every
 ray is known before any map is: `Lens` lists, for each column of the image, the cells its ray enters
-and at what depth, and for each pixel below the horizon the cell of floor it would show. Casting a
-ray is then a walk through a list until a wall comes, and both kernels compare the very same
-numbers: their images are equal, byte for byte.
+and which rows a wall there would cover, and for each pixel below the horizon the cell of floor it
+would show. Casting a ray is then a walk through a list until a wall comes, without arithmetic on
+distances, and both kernels read the same lists: their images are equal, byte for byte.
 
 What a column of pixels shows, from the bottom up: floor as far as the first wall; that wall; then,
 if it is an inner wall (2 high) and far enough away to look over, the first outer wall behind it
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lemn_tf.mazes.maps import INNER, OUTER
+from lemn_tf.mazes.maps import FLOOR, INNER, OUTER
 
 # Palette indices that are not floor (those equal the codes of `maps`).
 WALL = INNER  # inner wall facing north or south; +1: east or west; +2: outer instead of inner
@@ -34,13 +34,12 @@ class Lens(NamedTuple):
 
     forward: np.ndarray  # int32 [W, K]: the cells each ray enters, in order
     side: np.ndarray  # int32 [W, K]
-    depth: np.ndarray  # float64 [W, K]: how far ahead it enters them
     front: np.ndarray  # bool [W, K]: through the face across the line of sight
+    base: np.ndarray  # int32 [W, K]: the first row below the foot of a wall at that face
+    inner_top: np.ndarray  # int32 [W, K]: the first row of an inner wall there
+    outer_top: np.ndarray  # int32 [W, K]: the first row of an outer wall there
     floor_forward: np.ndarray  # int32 [H, W]: the cell of floor under each pixel
     floor_side: np.ndarray  # int32 [H, W]
-    floor: np.ndarray  # float64 [H]: depth of that floor; infinite at and above the horizon
-    inner: np.ndarray  # float64 [H]: an inner wall covers this row if it is no farther than this
-    outer: np.ndarray  # float64 [H]: likewise for an outer wall
 
 
 def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
@@ -60,88 +59,82 @@ def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
 
     Example: see `lemn_tf.mazes.render_batch`.
     """
-    batch, columns = len(origin), lens.depth.shape[0]
-    first = np.full((batch, columns), np.inf)
-    second = np.full((batch, columns), np.inf)
-    first_colour = np.full((batch, columns), ROOF, np.uint8)
-    second_colour = np.full((batch, columns), ROOF, np.uint8)
+    batch, columns = len(origin), lens.base.shape[0]
+    # The first wall (rows top1 to base) and the outer wall behind it (from top2), for every ray.
+    base, top1, top2 = (np.zeros((batch, columns), np.int32) for _ in range(3))
+    colour1, colour2 = (np.zeros((batch, columns), np.uint8) for _ in range(2))
     row, col = (a.ravel() for a in np.indices((batch, columns)))  # the rays still under way
     met = np.zeros(len(row), bool)  # ... that have met an inner wall
-    for k in range(lens.depth.shape[1]):
+    for k in range(lens.base.shape[1]):
         if not len(row):
             break
         index = origin[row] + lens.forward[col, k] * ahead[row] + lens.side[col, k] * right[row]
         code = cells[index]
-        depth = lens.depth[col, k]
-        face = np.where(lens.front[col, k], axis[row], 1 - axis[row])
-        colour = (WALL + 2 * (code == OUTER) + face).astype(np.uint8)
-        hit = (code >= INNER) & ~met
-        first[row[hit], col[hit]], first_colour[row[hit], col[hit]] = depth[hit], colour[hit]
         end = code == OUTER
-        second[row[end], col[end]], second_colour[row[end], col[end]] = depth[end], colour[end]
+        face = np.where(lens.front[col, k], axis[row], 1 - axis[row])
+        colour = (WALL + 2 * end + face).astype(np.uint8)
+        hit = (code >= INNER) & ~met
+        at = row[hit], col[hit]
+        base[at], colour1[at] = lens.base[col[hit], k], colour[hit]
+        top1[at] = np.where(end, lens.outer_top[col, k], lens.inner_top[col, k])[hit]
+        at = row[end], col[end]
+        top2[at], colour2[at] = lens.outer_top[col[end], k], colour[end]
         met |= hit
         row, col, met = row[~end], col[~end], met[~end]
-    at = (
+    rows = np.arange(out.shape[1])[:, None]
+    place = (
         origin[:, None, None]
         + lens.floor_forward * ahead[:, None, None]
         + lens.floor_side * right[:, None, None]
     )
-    seen = lens.floor[:, None] < first[:, None, :]
-    picture = np.where(second[:, None, :] <= lens.outer[:, None], second_colour[:, None, :], ROOF)
-    low = first[:, None, :] <= lens.inner[:, None]
-    picture = np.where(low, first_colour[:, None, :], picture)
-    out[...] = np.where(seen, cells[np.where(seen, at, 0)], picture)
+    ground = rows >= base[:, None]
+    picture = np.where(rows >= top2[:, None], colour2[:, None], np.uint8(ROOF))
+    picture = np.where(rows >= top1[:, None], colour1[:, None], picture)
+    out[...] = np.where(ground, cells[np.where(ground, place, 0)], picture)
 
 
 def _cast_loops(
     cells, origin, ahead, right, axis,
-    forward, side, depth, front, floor_forward, floor_side, floor, inner, outer, out,
+    forward, side, front, base_at, inner_top, outer_top, floor_forward, floor_side, out,
 ):  # fmt: skip
     """The same as `cast_numpy`, written as loops for numba."""
-    columns, reach = depth.shape
-    rows = floor.shape[0]
-    first = np.empty(columns)
-    second = np.empty(columns)
-    first_colour = np.empty(columns, np.uint8)
-    second_colour = np.empty(columns, np.uint8)
-    horizon = 0  # the first row that shows floor if nothing is in the way
-    while horizon < rows and floor[horizon] == np.inf:
-        horizon += 1
-    over = inner[0]  # beyond this depth the top row looks over an inner wall
+    columns, reach = base_at.shape
+    rows = out.shape[1]
+    base = np.empty(columns, np.int32)
+    top1, colour1 = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    top2, colour2 = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    tiles = np.empty(columns, np.uint8)  # whether the ray crosses floor that is not plain
     for b in range(origin.shape[0]):
         here, da, dr, ax = origin[b], ahead[b], right[b], axis[b]
         for j in range(columns):
             k = 0
-            code = 0
+            code = tile = cells[here]
             while k < reach:
                 code = cells[here + forward[j, k] * da + side[j, k] * dr]
                 if code >= INNER:
                     break
+                tile |= code
                 k += 1
-            face = ax if front[j, k] else 1 - ax
-            first[j] = second[j] = depth[j, k]
-            first_colour[j] = second_colour[j] = WALL + face + (2 if code == OUTER else 0)
-            if code == INNER and depth[j, k] > over:
+            tiles[j] = tile
+            base[j] = base_at[j, k]
+            colour1[j] = WALL + (ax if front[j, k] else 1 - ax) + (2 if code == OUTER else 0)
+            top1[j] = top2[j] = outer_top[j, k] if code == OUTER else inner_top[j, k]
+            colour2[j] = colour1[j]
+            if code == INNER and top1[j] > 0:  # look over it
                 while k < reach and cells[here + forward[j, k] * da + side[j, k] * dr] != OUTER:
                     k += 1
-                face = ax if front[j, k] else 1 - ax
-                second[j] = depth[j, k]
-                second_colour[j] = WALL + face + 2
-        for i in range(horizon):
+                top2[j] = outer_top[j, k]
+                colour2[j] = WALL + (ax if front[j, k] else 1 - ax) + 2
+        picture = out[b]
+        for i in range(rows):
             for j in range(columns):
-                if first[j] <= inner[i]:
-                    out[b, i, j] = first_colour[j]
-                elif second[j] <= outer[i]:
-                    out[b, i, j] = second_colour[j]
-                else:
-                    out[b, i, j] = ROOF
-        for i in range(horizon, rows):
-            far = floor[i]
-            for j in range(columns):
-                if far < first[j]:
-                    out[b, i, j] = cells[here + floor_forward[i, j] * da + floor_side[i, j] * dr]
-                else:
-                    out[b, i, j] = first_colour[j]
+                pixel = colour2[j] if i >= top2[j] else ROOF
+                pixel = colour1[j] if i >= top1[j] else pixel
+                picture[i, j] = FLOOR if i >= base[j] else pixel
+        for j in range(columns):
+            if tiles[j]:
+                for i in range(base[j], rows):
+                    picture[i, j] = cells[here + floor_forward[i, j] * da + floor_side[i, j] * dr]
 
 
 @functools.cache

@@ -146,6 +146,7 @@ def lens(camera: Camera, reach: int) -> Lens:
     # Some pixels look exactly at an edge between two cells. A hair more or less makes them the near
     # side's everywhere, however a machine rounds.
     near, far = 1 - 1e-9, 1 + 1e-9
+    # Depth of the floor seen in each row, and up to what depth a wall covers the row.
     floor = np.divide(near * camera.eye, down, out=inf.copy(), where=below)
     inner = np.divide(far * (INNER_HEIGHT - camera.eye), -down, out=inf.copy(), where=above)
     outer = np.divide(far * (OUTER_HEIGHT - camera.eye), -down, out=inf.copy(), where=above)
@@ -153,14 +154,17 @@ def lens(camera: Camera, reach: int) -> Lens:
     return Lens(
         forward=path[..., 0].astype(np.int32),
         side=path[..., 1].astype(np.int32),
-        depth=np.ascontiguousarray(path[..., 2]),
         front=path[..., 3] > 0,
+        base=_count(floor >= path[..., 2, None]),
+        inner_top=_count(inner < path[..., 2, None]),
+        outer_top=_count(outer < path[..., 2, None]),
         floor_forward=np.repeat(np.floor(spot + 0.5).astype(np.int32)[:, None], camera.width, 1),
         floor_side=np.floor(spot[:, None] * slopes + 0.5).astype(np.int32),
-        floor=floor,
-        inner=inner,
-        outer=outer,
     )
+
+
+def _count(rows: np.ndarray) -> np.ndarray:
+    return rows.sum(-1, dtype=np.int32)
 
 
 def _path(slope: float, reach: int) -> list[tuple[float, float, float, float]]:
