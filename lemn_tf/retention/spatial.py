@@ -5,7 +5,8 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from lemn_tf.retention.base import Cells, RetentionPolicy, scramble
+from lemn_tf.retention import gru
+from lemn_tf.retention.base import Cells, RetentionPolicy, salt_of, scramble
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -29,8 +30,8 @@ class SpatialEncoder(keras.layers.Layer):
     def build(self, shapes):
         width = shapes[0][-1]
         units = self.units or width
-        gru = keras.layers.GRU(units, return_sequences=True, name="gru")
-        self.gru = keras.layers.Bidirectional(gru, name="cells")
+        one_way = keras.layers.GRU(units, return_sequences=True, name="gru")
+        self.gru = keras.layers.Bidirectional(one_way, name="cells")
         self.projection = keras.layers.Dense(units, activation="relu", name="projection")
         self.gru.build((None, None, width))
         self.projection.build((None, None, 2 * units))
@@ -41,7 +42,12 @@ class SpatialEncoder(keras.layers.Layer):
         flat = tf.reshape(vectors, [-1, shape[-2], vectors.shape[-1]])
         flat.set_shape([None, vectors.shape[-2], None])
         mask = tf.reshape(filled, [-1, shape[-2]])
-        f = self.projection(self.gru(flat, mask=mask))
+        if flat.shape[1] is None:
+            both = self.gru(flat, mask=mask)
+        else:  # the same numbers, sooner
+            forward, backward = self.gru.forward_layer.cell, self.gru.backward_layer.cell
+            both = gru.bidirectional(flat, mask, forward, backward)
+        f = self.projection(both)
         return tf.reshape(f, tf.concat([shape[:-1], [f.shape[-1]]], axis=0))
 
     def get_config(self):
@@ -92,7 +98,7 @@ class Spatial(RetentionPolicy):
         vectors, filled = cells.vectors, cells.filled
         if not self.shuffle or cells.seed is None:
             return self.encoder((vectors, filled))
-        order = tf.argsort(scramble(cells.ids, cells.clock, cells.seed[0]))
+        order = tf.argsort(scramble(cells.ids, cells.clock, salt_of(cells.seed)))
         axis = vectors.shape.rank - 2
         vectors = tf.gather(vectors, order, batch_dims=axis)
         filled = tf.gather(filled, order, batch_dims=axis)

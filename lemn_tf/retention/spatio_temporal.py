@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
+from lemn_tf.retention import gru
 from lemn_tf.retention.spatial import Spatial
 
 
@@ -34,8 +35,11 @@ class SpatioTemporal(Spatial):
             )
         return tf.TensorSpec([self.hidden_width], tf.float32)
 
+    def look(self, cells):
+        f = super().look(cells)
+        return f, gru.project(f, self.history)
+
     def score(self, seen, cells, carry):
-        flat_f = tf.reshape(seen, [-1, seen.shape[-1]])
-        flat_h, _ = self.history(flat_f, [tf.reshape(carry, [-1, self.hidden_width])])
-        h = tf.reshape(flat_h, tf.shape(carry))
-        return self._opinion(seen, h, cells, h)
+        f, projected = seen
+        h = gru.step(projected, carry, self.history)
+        return self._opinion(f, h, cells, h)
