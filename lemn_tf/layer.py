@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from lemn_tf import memory, retention
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Cells, Decision, Scores, decide, gumbel, scramble
+from lemn_tf.retention.base import Cells, Decision, Scores, decide, gumbel
 
 Nest = Any
 
@@ -182,17 +182,13 @@ class EpisodicMemory(keras.layers.Layer):
         self._check_vectors(vectors, cells.entries, 2)
         self._check_carry(state)
         seed = self._seed(training, seed)
-        noise = None
-        if seed is not None:
-            noise = gumbel(tf.shape(cells.ids), seed)
-        elif self.policy.stochastic:
-            noise = _noise_of(cells)
-        scores, decision = self._step(vectors, cells, noise, seed)
+        scores, decision = self._step(vectors, cells, seed)
         return memory.evict_from(cells._replace(carry=scores.carry), decision.slot), decision
 
-    def _step(self, vectors, cells: MemoryState, noise, seed) -> tuple[Scores, Decision]:
+    def _step(self, vectors, cells: MemoryState, seed) -> tuple[Scores, Decision]:
         scores = self.policy(Cells(vectors, cells.ids, cells.clock, seed), cells.carry)
-        return scores, decide(scores.logits, cells, noise)
+        draws = seed is not None or self.policy.stochastic
+        return scores, decide(scores.logits, cells, gumbel(cells, seed) if draws else None)
 
     def _seed(self, training, seed):
         if seed is None:
@@ -246,8 +242,6 @@ class EpisodicMemory(keras.layers.Layer):
             )
         )
         seed = self._seed(training, seed)
-        shape = [steps, batch, tf.shape(state.ids)[1] + 1]
-        noise = None if seed is None else gumbel(shape, seed)
         vectors_tm = tf.transpose(vectors, [1, 0, 2])
         mask_tm = None if mask is None else tf.transpose(mask)
         origin = tf.shape(state.ids)[1]
@@ -255,10 +249,7 @@ class EpisodicMemory(keras.layers.Layer):
         def step(t, held, record):
             item = (tf.fill([batch], origin + t), vectors_tm[t])
             cells = memory.candidates(held, item)
-            drawn = noise[t] if noise is not None else None
-            if noise is None and self.policy.stochastic:
-                drawn = _noise_of(cells)
-            scores, decision = self._step(cells.entries[1], cells, drawn, seed)
+            scores, decision = self._step(cells.entries[1], cells, seed)
             after = memory.evict_from(cells._replace(carry=scores.carry), decision.slot)
             if mask_tm is not None:
                 after = _where(mask_tm[t], after, held)
@@ -371,11 +362,6 @@ def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
         raise ValueError(f"items must hold at least one step; got shape {leaves[0].shape}")
     static, dynamic = leaves[0].shape[:2], tf.shape(leaves[0])
     return tuple(dynamic[i] if static[i] is None else static[i] for i in (0, 1))
-
-
-def _noise_of(cells: MemoryState) -> tf.Tensor:
-    """Gumbel noise for a policy that draws even when serving: a function of the memory alone."""
-    return -tf.math.log(-tf.math.log(scramble(cells.ids, cells.clock)))
 
 
 def _where(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:

@@ -1,0 +1,148 @@
+"""The list of everything that must obey the laws of the design, each named once.
+
+A `Subject` is anything that maps batch-major tensors to batch-major tensors: a memory under some
+policy, or a reader. Whatever is added to `SUBJECTS` is run through `test_subjects.py`; memories
+are also run through `test_memories.py`. A reader joins with a function like `memory_under` that
+says how to make it, feed it, run it and pad what it is fed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf import EpisodicMemory, memory, retention
+
+STEPS, SLOTS, WIDTH = 9, 3, 6
+Tensors = dict[str, tf.Tensor]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something under the laws.
+
+    Attributes:
+        name: for the test's id.
+        make: makes the layer, built, with weights that depend on `keras.utils.set_random_seed`.
+        inputs: from a number of rows to what it is fed.
+        run: the layer and its inputs to its outputs; a pure function.
+        pad: inputs with padding added, and a function that takes its traces off the outputs.
+        scalars: the layer and its inputs to numbers on which every weight has an influence.
+        kind: "memory" or "reader".
+        policy: the name of the policy, of a memory.
+    """
+
+    name: str
+    make: Callable[[], keras.layers.Layer]
+    inputs: Callable[[int], Tensors]
+    run: Callable[[keras.layers.Layer, Tensors], Tensors]
+    pad: Callable[[Tensors], tuple[Tensors, Callable[[Tensors], Tensors]]]
+    scalars: Callable[[keras.layers.Layer, Tensors], tf.Tensor]
+    kind: str
+    policy: str = field(default="")
+
+
+def memory_under(policy: str, **options) -> Subject:
+    """EpisodicMemory with a policy; one that shuffles is run as in training, with a seed."""
+    seed = tf.constant([5, 6]) if options.get("shuffle") else None
+
+    def make():
+        layer = EpisodicMemory(SLOTS, retention.get(policy, **options))
+        layer.initial_state(1, tf.TensorSpec([WIDTH]))
+        layer.build((None, None, WIDTH))
+        generator = np.random.default_rng(1)
+        for weight in layer.weights:
+            weight.assign(generator.normal(scale=0.5, size=weight.shape))
+        return layer
+
+    def inputs(rows):
+        generator = np.random.default_rng(2)
+        items = generator.normal(size=[rows, STEPS, WIDTH]).astype(np.float32)
+        if policy == "oracle":  # whose items say when they will be needed
+            items = np.floor(np.abs(items) * STEPS)
+        length = np.array([STEPS, 2, 6, STEPS][:rows])
+        return {"items": tf.constant(items), "mask": tf.sequence_mask(length, STEPS)}
+
+    def run(layer, given):
+        state, decisions = layer(given["items"], mask=given["mask"], seed=seed)
+        live = given["mask"]
+        shown = {  # what a padded step would have done is of no interest
+            "slot": tf.where(live, decisions.slot, -1),
+            "evicted": decisions.evicted,
+            "keep": tf.where(live[..., None], decisions.keep, 0.0),
+            "entropy": decisions.entropy,
+            "free": decisions.free,
+        }
+        return {**shown, **memory.to_flat(memory.blank_unused(state))}
+
+    def pad(given):
+        extra = {
+            "items": tf.pad(given["items"], [[0, 0], [0, 2], [0, 0]], constant_values=7.0),
+            "mask": tf.pad(given["mask"], [[0, 0], [0, 2]]),
+        }
+
+        def cut(outputs):
+            over_time = ("slot", "evicted", "keep", "entropy", "free")
+            return {k: v[:, :STEPS] if k in over_time else v for k, v in outputs.items()}
+
+        return extra, cut
+
+    def scalars(layer, given):
+        _, decisions = layer(given["items"], seed=seed)
+        scores = layer.replay(given["items"], decisions, seed=seed)
+        return tf.where(decisions.ids >= 0, scores.logits, 0.0)
+
+    name = policy + "".join(f"-{option}" for option in options)
+    return Subject(name, make, inputs, run, pad, scalars, "memory", policy)
+
+
+SUBJECTS = [
+    *(memory_under(name) for name in retention.NAMES),
+    memory_under("s-lemn", shuffle=True),
+    memory_under("st-lemn", shuffle=True),
+]
+_LAYERS: dict[str, keras.layers.Layer] = {}
+
+
+def pytest_generate_tests(metafunc):
+    """Runs a test that takes `subject` over all of them, one that takes `policy` over memories."""
+    for argument, kinds in (("subject", ("memory", "reader")), ("remember", ("memory",))):
+        if argument in metafunc.fixturenames:
+            chosen = [subject for subject in SUBJECTS if subject.kind in kinds]
+            names = [subject.name for subject in chosen]
+            metafunc.parametrize(argument, chosen, ids=names, indirect=argument == "remember")
+
+
+@pytest.fixture
+def remember(request) -> EpisodicMemory:
+    """The memory layer itself. Its weights are never changed, so it is made once."""
+    subject = request.param
+    return _LAYERS.setdefault(subject.name, _LAYERS.get(subject.name) or subject.make())
+
+
+@pytest.fixture
+def layer(subject) -> keras.layers.Layer:
+    """The subject's layer, made once."""
+    if subject.name not in _LAYERS:
+        _LAYERS[subject.name] = subject.make()
+    return _LAYERS[subject.name]
+
+
+@pytest.fixture
+def compare():
+    """Asserts that two dicts of outputs agree: whole numbers exactly, others to 1e-5."""
+
+    def check(ours, theirs):
+        assert set(ours) == set(theirs)
+        for name, value in ours.items():
+            value, other = np.asarray(value), np.asarray(theirs[name])
+            assert value.dtype == other.dtype, name
+            if value.dtype.kind == "f":
+                np.testing.assert_allclose(value, other, atol=1e-5, rtol=1e-5, err_msg=name)
+            else:
+                np.testing.assert_array_equal(value, other, err_msg=name)
+
+    return check

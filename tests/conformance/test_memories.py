@@ -1,0 +1,156 @@
+"""Laws 1 to 5 and 8, which every memory obeys whatever its policy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf import memory
+
+ROWS, SLOTS, WIDTH, STEPS = 3, 3, 6, 14
+
+
+@pytest.fixture
+def stream(remember) -> np.ndarray:
+    items = np.random.default_rng(7).normal(size=[STEPS, ROWS, WIDTH]).astype(np.float32)
+    return np.floor(np.abs(items) * STEPS) if remember.policy.name == "oracle" else items
+
+
+@pytest.fixture
+def lived(remember, stream):
+    """A life, step by step: (state before, decision, state after), with pins, expiry, forgetting.
+
+    Item 1 of row 0 and items 0 and 2 of row 1 are pinned; items 4 to 6 live for two steps; item 1
+    of row 2 is forgotten when 9 were seen.
+    """
+    if remember not in _LIVES:
+        _LIVES[remember] = list(live(remember, stream))
+    return _LIVES[remember]
+
+
+_LIVES = {}
+
+
+def live(remember, stream):
+    observe = tf.function(
+        lambda state, item, pinned, ttl: remember.observe(state, item, pinned, ttl),
+        autograph=False,
+    )
+    state = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
+    for t in range(STEPS):
+        pinned = tf.constant([t == 1, t in (0, 2), False])
+        ttl = tf.constant(2 if t in (4, 5, 6) else 1000)
+        before = state
+        state, decision = observe(state, stream[t], pinned, ttl)
+        yield before, decision, state
+        if t == 9:
+            state = memory.forget(state, tf.constant([-7, -7, int(np.max(state.ids[2]))]))
+
+
+def test_law_1_never_more_than_n(lived):
+    for _, _, after in lived:
+        assert after.ids.shape == (ROWS, SLOTS)
+        memory.check_state(after)
+
+
+def test_law_2_ids_are_unique_and_the_clock_counts(lived, stream):
+    for t, (_, decision, after) in enumerate(lived):
+        assert np.all(after.clock == t + 1)
+        assert np.all(decision.ids[:, -1] == t)
+        for row in range(ROWS):
+            ids = [i for i in after.ids[row].numpy() if i >= 0]
+            assert ids == sorted(set(ids))
+            for slot, i in enumerate(after.ids[row].numpy()):
+                expected = stream[i, row] if i >= 0 else 0
+                np.testing.assert_array_equal(after.entries[row, slot], expected)
+
+
+def test_law_3_unused_slots_fill_first(lived):
+    for before, decision, after in lived:
+        room = np.any(before.ids == memory.EMPTY, axis=1)
+        assert np.all(decision.evicted.numpy()[room] == memory.EMPTY)
+        assert np.all((decision.evicted.numpy() == memory.EMPTY) == room)
+        assert not np.any(decision.free.numpy()[room])
+        grown = np.sum(after.filled, axis=1) - np.sum(before.filled, axis=1)
+        np.testing.assert_array_equal(grown, room)
+
+
+def test_law_4_pinned_entries_stay(lived):
+    for before, decision, after in lived:
+        for row in range(ROWS):
+            pinned = before.ids[row].numpy()[before.pinned[row].numpy()]
+            assert set(pinned) <= set(after.ids[row].numpy())
+            assert decision.evicted[row] not in pinned
+    final = lived[-1][2]
+    assert 1 in final.ids[0].numpy()
+    assert {0, 2} <= set(final.ids[1].numpy())
+
+
+def test_expired_entries_leave_first(lived):
+    for before, decision, _ in lived:
+        for row in range(ROWS):
+            if memory.EMPTY in before.ids[row].numpy():
+                continue
+            gone = (before.expiry[row] <= before.clock[row] + 1) & ~before.pinned[row]
+            expired = set(before.ids[row].numpy()[gone.numpy()])
+            assert not expired or int(decision.evicted[row]) in expired
+
+
+@pytest.fixture
+def whole(remember):
+    """`call` as a graph function of stream and state; a policy that shuffles gets a seed."""
+    if remember not in _WHOLE:
+        seed = seed_of(remember)
+        _WHOLE[remember] = tf.function(
+            lambda items, state: remember(items, initial_state=state, seed=seed),
+            autograph=False,
+            reduce_retracing=True,
+        )
+    return _WHOLE[remember]
+
+
+_WHOLE = {}
+
+
+def seed_of(remember):
+    return tf.constant([8, 9]) if getattr(remember.policy, "shuffle", False) else None
+
+
+def test_law_5_step_by_step_is_the_whole_stream(remember, stream, whole):
+    items = tf.transpose(stream, [1, 0, 2])
+    held = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
+    state, decisions = whole(items, held)
+    seed = seed_of(remember)
+    step = tf.function(lambda held, item: remember.observe(held, item, seed=seed), autograph=False)
+    for t in range(STEPS):
+        held, decision = step(held, items[:, t])
+        for name in decision._fields:
+            one, all_at_once = getattr(decision, name), getattr(decisions, name)[:, t]
+            np.testing.assert_allclose(one, all_at_once, atol=1e-5, err_msg=name)
+    same(held, state)
+
+
+def test_law_5_a_stream_can_be_cut_anywhere(remember, stream, whole):
+    items = tf.transpose(stream, [1, 0, 2])
+    begin = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
+    state, _ = whole(items, begin)
+    half, _ = whole(items[:, :7], begin)
+    again, _ = whole(items[:, 7:], memory.from_flat(memory.to_flat(half)))
+    same(again, state)
+
+
+def same(ours, theirs):
+    tf.nest.assert_same_structure(ours, theirs)
+    for one, other in zip(tf.nest.flatten(ours), tf.nest.flatten(theirs), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_law_8_flat_and_back(lived, tmp_path):
+    state = lived[-1][2]
+    flat = memory.to_flat(state)
+    assert all(isinstance(name, str) for name in flat)
+    memory.save(state, tmp_path / "memory.lemn")
+    for twin in (memory.from_flat(flat), memory.load(tmp_path / "memory.lemn", like=state)):
+        tf.nest.assert_same_structure(twin, state)
+        for one, other in zip(tf.nest.flatten(twin), tf.nest.flatten(state), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
