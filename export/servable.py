@@ -1,0 +1,173 @@
+"""What a model must say of itself to be served: `Servable`, and the one of a reader of text.
+
+The signatures of `lemn_tf.export.signatures` are written against `Servable` alone. A model with
+other items (frames of a maze, documents) is exported by the same code once it has filled one in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import memory
+from lemn_tf.layer import EpisodicMemory
+from lemn_tf.memory import MemoryState
+from lemn_tf.model import StreamReader
+from lemn_tf.text import Vocabulary
+
+Nest = Any
+Specs = dict[str, tf.TensorSpec]
+Tensors = dict[str, tf.Tensor]
+
+
+@dataclass(frozen=True)
+class Servable:
+    """A memory, what goes in and what comes out. Specs are of one row: without batch dimension.
+
+    Args:
+        memory: the layer that observes, over entries as `entry` says.
+        entry: nest of `tf.TensorSpec`, what a slot holds.
+        item: what a caller sends as one item, by name.
+        question: what a caller sends as a question, by name.
+        encode: from items with any leading dimensions to entries with the same.
+        answer: from a memory and questions `[B, ...]` to outputs by name, all `[B, ...]`.
+        layers: owners of the weights and lookup tables; their weights make the fingerprint.
+        identity: what else tells this model from others, such as its words; JSON values.
+        present: from items to bool with the same leading dimensions, False for padding, which
+            changes nothing; None if there is no padding.
+        checks: from entries to `{expectation: bool tensor}`, to refuse a damaged state.
+        streams: names of the items in the one-shot signature; default the plural with "s".
+        example: one example for each name in `item` (several of them, a list) and `question`.
+        facts: what to tell in `lemn.json` beside the signatures; JSON values.
+    """
+
+    memory: EpisodicMemory
+    entry: Nest
+    item: Specs
+    question: Specs
+    encode: Callable[[Tensors], Nest]
+    answer: Callable[[MemoryState, Tensors], Tensors]
+    layers: tuple[keras.layers.Layer, ...]
+    identity: dict[str, Any]
+    present: Callable[[Tensors], tf.Tensor] | None = None
+    checks: Callable[[Nest], Tensors] = lambda entries: {}
+    streams: dict[str, str] = field(default_factory=dict)
+    example: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def initial_state(self, batch: int | tf.Tensor) -> MemoryState:
+        """An empty memory for each of `batch` rows."""
+        return memory.empty(batch, self.memory.slots, self.entry, self.memory.policy.carry_spec())
+
+    @property
+    def state(self) -> Specs:
+        """The flat state of one row, by name."""
+        flat = memory.to_flat(self.initial_state(1))
+        return {name: tf.TensorSpec(x.shape[1:], x.dtype, name) for name, x in flat.items()}
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits, the same for the same weights, words and shapes only."""
+        digest = hashlib.sha256()
+        specs = {name: [s.dtype.name, s.shape.as_list()] for name, s in self.state.items()}
+        digest.update(json.dumps([specs, self.identity], sort_keys=True).encode())
+        for layer in self.layers:
+            for weight in layer.weights:
+                value = np.ascontiguousarray(weight.numpy())
+                digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+        return digest.hexdigest()[:16]
+
+
+def text_servable(
+    model: StreamReader,
+    length: int | None = None,
+    question_length: int | None = None,
+    text_limit: int = 512,
+) -> Servable:
+    """A `StreamReader` with a vocabulary: sentences and questions in, words out.
+
+    Entries hold the words as ids, for the model, and the sentence itself, for people.
+
+    Args:
+        model: has a `Vocabulary`, and a reader over word ids.
+        length: words of an item, cut or padded; default the reader's `sentence_length`.
+        question_length: words of a question; default as `length`.
+        text_limit: characters of a sentence that are kept with its entry, so that a memory's
+            size stays bounded.
+    """
+    vocabulary = model.vocabulary
+    if not isinstance(vocabulary, Vocabulary):
+        raise ValueError(
+            f"a model is exported with its words: expected a StreamReader with a Vocabulary; "
+            f"got vocabulary={vocabulary!r}"
+        )
+    length = length or getattr(model.reader, "sentence_length", None)
+    if not length:
+        raise ValueError("the reader does not say how long a sentence is: pass length=")
+    question_length = question_length or length
+    reader, policy = model.reader, model.memory.policy
+
+    def encode(items: Tensors) -> Nest:
+        text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
+        text = tf.strings.substr(text, 0, text_limit, unit="UTF8_CHAR")
+        return {"tokens": vocabulary(text, length=length), "text": text}
+
+    def answer(state: MemoryState, question: Tensors) -> Tensors:
+        query = reader.ask(vocabulary(question["question"], length=question_length))
+        result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)
+        probabilities = tf.nn.softmax(result.logits)
+        best = tf.argmax(result.logits, axis=-1)
+        return {
+            "answer": vocabulary.text(best[:, None]),
+            "probability": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+            "attention": result.attention,
+            "texts": state.entries["text"],
+            "ids": state.ids,
+        }
+
+    def checks(entries: Nest) -> Tensors:
+        tokens = entries["tokens"]
+        expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
+        return {expectation: (tokens >= 0) & (tokens < vocabulary.size)}
+
+    return Servable(
+        memory=EpisodicMemory(
+            model.memory.slots, policy, lambda entries: model.memory.encode(entries["tokens"])
+        ),
+        entry={
+            "tokens": tf.TensorSpec([length], tf.int32),
+            "text": tf.TensorSpec([], tf.string),
+        },
+        item={"item": tf.TensorSpec([], tf.string)},
+        question={"question": tf.TensorSpec([], tf.string)},
+        encode=encode,
+        answer=answer,
+        layers=(reader, policy, vocabulary),
+        identity={
+            "reader": type(reader).__name__,
+            "policy": type(policy).__name__,
+            "words": list(vocabulary.words),
+        },
+        present=lambda items: items["item"] != "",
+        checks=checks,
+        streams={"item": "sentences"},
+        example={
+            "item": ["Mary took the milk.", "John went to the garden."],
+            "question": "Where is the milk?",
+        },
+        facts={
+            "reader": type(reader).__name__,
+            "sentence_length": length,
+            "question_length": question_length,
+            "text_limit": text_limit,
+            "answers": ["", "[unk]", *vocabulary.words],
+        },
+    )

@@ -1,0 +1,161 @@
+"""The signatures of a served memory: plain names, the batch first in every tensor.
+
+A server keeps nothing. The memory goes in and comes out of every call, as a flat dict of tensors
+(`lemn_tf.memory.to_flat`) or packed into one string (`lemn_tf.export.packed`):
+
+    initial_state(batch)                 -> state
+    observe(state, item)                 -> state, evicted, slot, keep
+    observe_many(state, items)           -> state, evicted, slot, keep, each with a time axis
+    answer(state, question)              -> what the servable answers
+    forget, pin, unpin(state, id)        -> state
+    attend(state, attention)             -> state, if the policy listens to the reader (LRU)
+    serving_default(sentences, question) -> answer, in one shot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from lemn_tf import memory
+from lemn_tf.export.checks import check_inputs, check_state
+from lemn_tf.export.servable import Servable, Specs, Tensors
+from lemn_tf.memory import MemoryState
+from lemn_tf.retention.base import Decision, RetentionPolicy
+
+
+class Signature(NamedTuple):
+    """One signature.
+
+    Attributes:
+        function: from inputs to outputs, both dicts of tensors.
+        inputs: spec of each input, batch included.
+        about: one line for people.
+    """
+
+    function: Callable[[Tensors], Tensors]
+    inputs: Specs
+    about: str
+
+
+def flat_signatures(servable: Servable) -> dict[str, Signature]:
+    """The signatures with the state as plainly named tensors."""
+    state_specs = batched(servable.state)
+    item, items = batched(servable.item), batched(servable.item, steps=True)
+    question = batched(servable.question)
+    stream = {servable.streams.get(name, f"{name}s"): spec for name, spec in items.items()}
+    items = {f"{name}s": spec for name, spec in items.items()}
+
+    def read(inputs: Tensors) -> MemoryState:
+        flat = {name: inputs[name] for name in state_specs}
+        return memory.from_flat(check_state(flat, servable))
+
+    def initial_state(inputs):
+        return memory.to_flat(servable.initial_state(tf.size(inputs["batch"])))
+
+    def observe(inputs):
+        raw = {name: inputs[name] for name in item}
+        state, record = observe_one(servable, read(inputs), raw)
+        return memory.to_flat(state) | record
+
+    def observe_all(inputs):
+        raw = {name: inputs[f"{name}s"] for name in item}
+        state, record = observe_many(servable, read(inputs), raw)
+        return memory.to_flat(state) | record
+
+    def answer(inputs):
+        return servable.answer(read(inputs), {name: inputs[name] for name in question})
+
+    def one_shot(inputs):
+        raw = {name: inputs[key] for name, key in zip(item, stream, strict=True)}
+        batch = tf.shape(next(iter(raw.values())))[0]
+        state, _ = observe_many(servable, servable.initial_state(batch), raw)
+        return servable.answer(state, {name: inputs[name] for name in question})
+
+    def edit(function):
+        return lambda inputs: memory.to_flat(function(read(inputs), inputs["id"]))
+
+    def attend(inputs):
+        return memory.to_flat(servable.memory.attend(read(inputs), inputs["attention"]))
+
+    batch = batched({"batch": tf.TensorSpec([], tf.int32)})
+    one_id = batched({"id": tf.TensorSpec([], tf.int64)})
+    signatures = {
+        "serving_default": Signature(
+            one_shot, stream | question, "reads a whole stream and answers, without a state"
+        ),
+        "initial_state": Signature(
+            initial_state, batch, "empty memories, one for each element of batch"
+        ),
+        "observe": Signature(observe, state_specs | item, "takes in one item"),
+        "observe_many": Signature(observe_all, state_specs | items, "takes in several items"),
+        "answer": Signature(answer, state_specs | question, "answers from the memory"),
+        "forget": Signature(edit(memory.forget), state_specs | one_id, "erases an entry"),
+        "pin": Signature(edit(memory.pin), state_specs | one_id, "keeps an entry for good"),
+        "unpin": Signature(edit(memory.unpin), state_specs | one_id, "takes back a pin"),
+    }
+    if listens(servable):
+        slots = batched({"attention": tf.TensorSpec([servable.memory.slots], tf.float32)})
+        signatures["attend"] = Signature(
+            attend, state_specs | slots, "tells the policy what an answer rested on"
+        )
+    return signatures
+
+
+def listens(servable: Servable) -> bool:
+    """Whether the policy wants to know what the reader attended to."""
+    return type(servable.memory.policy).attend is not RetentionPolicy.attend
+
+
+def observe_one(
+    servable: Servable, state: MemoryState, item: Tensors
+) -> tuple[MemoryState, Tensors]:
+    """One item a row `[B, ...]`: the memory after it, and what was decided."""
+    after, decision = servable.memory.observe(state, servable.encode(item))
+    mask = None if servable.present is None else servable.present(item)
+    if mask is not None:
+        after = tf.nest.map_structure(lambda new, old: _where(mask, new, old), after, state)
+    return after, _record(decision, mask)
+
+
+def observe_many(
+    servable: Servable, state: MemoryState, items: Tensors
+) -> tuple[MemoryState, Tensors]:
+    """Items `[B, T, ...]` in their order: the memory after the last, and every decision."""
+    mask = None if servable.present is None else servable.present(items)
+    after, decisions = servable.memory(servable.encode(items), initial_state=state, mask=mask)
+    return after, _record(decisions, mask)
+
+
+def _record(decision: Decision, mask: tf.Tensor | None) -> Tensors:
+    """What callers are told; padding evicts nothing (-1), takes no slot (-1), keeps all (1.0)."""
+    record = {"evicted": decision.evicted, "slot": decision.slot, "keep": decision.keep}
+    if mask is None:
+        return record
+    blank = {"evicted": memory.EMPTY, "slot": -1, "keep": 1.0}
+    return {name: _where(mask, x, tf.constant(blank[name], x.dtype)) for name, x in record.items()}
+
+
+def _where(mask: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
+    for _ in range(new.shape.rank - mask.shape.rank):
+        mask = mask[..., None]
+    return tf.where(mask, new, old)
+
+
+def batched(specs: Specs, steps: bool = False) -> Specs:
+    """Specs of one row -> specs with a batch dimension, and a time dimension if `steps`."""
+    lead = [None, None] if steps else [None]
+    return {name: tf.TensorSpec([*lead, *s.shape], s.dtype, name) for name, s in specs.items()}
+
+
+def checked(signature: Signature) -> tuple[Callable[..., Tensors], list[tf.TensorSpec]]:
+    """The signature as a function of positional tensors, and its named specs, for tf.function."""
+    specs = {name: tf.TensorSpec(s.shape, s.dtype, name) for name, s in signature.inputs.items()}
+
+    def function(*tensors):
+        inputs = dict(zip(specs, tensors, strict=True))
+        return signature.function(check_inputs(inputs, specs))
+
+    return function, list(specs.values())
