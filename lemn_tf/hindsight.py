@@ -86,12 +86,19 @@ class Hindsight:
 
     Args:
         discount: weight of a question one step later.
-        entropy: weight of the entropy bonus, per step.
+        entropy, final_entropy: weight of the entropy bonus at the beginning and the end.
         scale: weight of the loss.
     """
 
-    def __init__(self, discount: float = 0.98, entropy: float = 0.1, scale: float = 10.0):
-        self.discount, self.entropy, self.scale = discount, entropy, scale
+    def __init__(
+        self,
+        discount: float = 0.98,
+        entropy: float = 0.1,
+        final_entropy: float | None = None,
+        scale: float = 10.0,
+    ):
+        self.discount, self.scale, self.entropy = discount, scale, entropy
+        self.final_entropy = entropy if final_entropy is None else final_entropy
 
     def __call__(self, rollout):
         ask_at = rollout.episode["ask_at"]
@@ -103,5 +110,6 @@ class Hindsight:
         log_pi = tf.nn.log_softmax(rollout.logits)
         entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
         bonus = tf.reduce_sum(tf.where(rollout.decisions.free, entropy, 0.0), axis=-1)
+        weight = self.entropy + (self.final_entropy - self.entropy) * rollout.progress
         shown = {"hindsight": tf.reduce_mean(lost)}
-        return self.scale * lost - self.entropy * bonus, shown
+        return self.scale * lost - weight * bonus, shown

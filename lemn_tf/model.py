@@ -37,6 +37,7 @@ class Rollout(NamedTuple):
         kept: `[B, Q, N]` int64, what was in memory at each question, -1 = unused.
         asked: `[B, Q]` bool, False for padding.
         right: `[B, Q]` bool, whether the reader answered right.
+        progress: scalar, how much of the training is done, 0 to 1.
         probability: function from ids `[B, Q, K, M]` to the probability `[B, Q, K]` that the reader
             gives the right answer to each question from those items of the stream.
     """
@@ -48,6 +49,7 @@ class Rollout(NamedTuple):
     kept: tf.Tensor
     asked: tf.Tensor
     right: tf.Tensor
+    progress: tf.Tensor
     probability: Callable[[tf.Tensor], tf.Tensor]
 
 
@@ -172,6 +174,7 @@ class StreamReader(keras.Model):
         keep_share: tuple[float, float] = (0.5, 1.0),
         linear: bool = False,
         seed: int = 0,
+        updates: int = 1,
         shards: int = 1,
         jit_compile: bool = True,
         **kwargs,
@@ -186,6 +189,7 @@ class StreamReader(keras.Model):
             keep_share: range of the share of the past that such a part keeps.
             linear: attention without softmax, if the reader can (MemN2N's linear start).
             seed: of all sampling; a run is a function of it and the data.
+            updates: how many there will be, for objectives with a schedule.
             shards: parts of a batch whose gradients are computed side by side, one core each.
             jit_compile: compile with XLA.
         """
@@ -194,12 +198,13 @@ class StreamReader(keras.Model):
             raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
         self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
         self.keep_share, self.linear, self.seed, self.shards = keep_share, linear, seed, shards
+        self.updates = max(updates, 1)
         self._gradients = tf.function(self.gradients, jit_compile=jit_compile)
         self._outcome = tf.function(self.outcome, jit_compile=jit_compile)
         self._meters = {}
 
-    def losses_of(self, episode: Episode, seed: tf.Tensor) -> tuple[tf.Tensor, dict]:
-        """The loss of one batch, and scalars to show."""
+    def losses_of(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
+        """The loss of one batch, and a dict of scalars to show."""
         options = {"linear": True} if self.linear else {}
         asked = episode["ask_at"] >= 0
         weight = tf.cast(asked, tf.float32)
@@ -237,6 +242,7 @@ class StreamReader(keras.Model):
                 kept,
                 asked,
                 right,
+                progress,
                 self._probability(episode, codes),
             )
             for objective in self.objectives:
@@ -260,10 +266,10 @@ class StreamReader(keras.Model):
 
         return probability
 
-    def gradients(self, episode: Episode, seed: tf.Tensor):
+    def gradients(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
         """Gradients of one shard, and its scalars."""
         with tf.GradientTape() as tape:
-            loss, logs = self.losses_of(episode, seed)
+            loss, logs = self.losses_of(episode, seed, progress)
         variables = [v.value for v in self.trainable_variables]
         return tape.gradient(loss, variables, unconnected_gradients="zero"), logs
 
@@ -274,6 +280,7 @@ class StreamReader(keras.Model):
             self._gradients(
                 {name: part[k] for name, part in parts.items()},
                 tf.stack([self.seed, step * self.shards + k]),
+                tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0),
             )
             for k in range(self.shards)
         ]

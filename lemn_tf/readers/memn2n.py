@@ -83,8 +83,8 @@ class MemN2N(Reader):
         return self._embed(question, tf.convert_to_tensor(self.words)[:, : self.units])
 
     def vectors(self, codes):
-        """The value memory of the first hop, as the paper has it."""
-        return codes[..., self.units : 2 * self.units]
+        """The value memory of the first hop, as the paper has it, brought to order one."""
+        return codes[..., self.units : 2 * self.units] * self.units**0.5
 
     def read(self, query, codes, ids, linear: bool = False):
         """See `Reader.read`; with `linear` the hops attend without softmax (linear start)."""

@@ -1,0 +1,119 @@
+"""Recipes: what is trained in which order, as data that a user can read and change.
+
+A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
+start, random parts of whole stories), then policy and reader learn together, the reader still half
+of the time on random parts so that the two do not co-adapt. `paper` is the procedure of the paper:
+the reader is pretrained under FIFO, then everything learns jointly by actor-critic.
+
+>>> [phase.name for phase in get("lemn")]
+['linear start', 'reader', 'policy']
+>>> [phase.name for phase in get("lemn", episodes={"policy": 1000})][-1], get("paper")[0].acting
+('policy', 'fifo')
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One stretch of training.
+
+    Attributes:
+        name: shown while it runs.
+        episodes: its length.
+        learning_rate: of Adam, at its beginning.
+        final_rate: share of it left at the end; falls as a cosine in between.
+        batch_size: episodes an update.
+        clip: largest norm of the whole gradient.
+        linear: attention without softmax (linear start).
+        on_policy: weight of the reader's loss on the memories a policy leaves it.
+        on_subsets: weight of the reader's loss on random parts of the whole past.
+        acting: another policy that acts in this phase, such as "fifo"; None for the model's own.
+        objectives: what trains the policy: "hindsight", "a2c", both or none.
+        discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
+        reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
+    """
+
+    name: str
+    episodes: int
+    learning_rate: float = 3e-3
+    final_rate: float = 1.0
+    batch_size: int = 32
+    clip: float = 40.0
+    linear: bool = False
+    on_policy: float = 0.5
+    on_subsets: float = 0.5
+    acting: str | None = None
+    objectives: tuple[str, ...] = ()
+    discount: float = 0.98
+    entropy: float = 0.1
+    final_entropy: float | None = None
+    reward: str = "sign"
+
+
+_READER_FIRST = (
+    Phase("linear start", 32_000, linear=True, on_policy=0.0, on_subsets=1.0),
+    Phase("reader", 48_000, on_policy=0.0, on_subsets=1.0),
+)
+_POLICY = Phase("policy", 160_000, objectives=("hindsight",), final_rate=0.03, final_entropy=0.02)
+
+RECIPES = {
+    "lemn": (*_READER_FIRST, _POLICY),
+    "paper": (
+        Phase("fifo", 50_000, 1e-3, acting="fifo", on_policy=1.0, on_subsets=0.0),
+        Phase(
+            "joint",
+            200_000,
+            1e-3,
+            on_policy=1.0,
+            on_subsets=0.0,
+            objectives=("a2c",),
+            discount=0.95,
+            entropy=0.01,
+        ),
+    ),
+}
+"""The known recipes by name."""
+
+
+def get(
+    recipe: str | tuple[Phase, ...],
+    trainer: str | None = None,
+    episodes: dict[str, int] | None = None,
+    **changes,
+) -> tuple[Phase, ...]:
+    """A recipe by name, with changes.
+
+    Args:
+        recipe: a name in `RECIPES`, or the phases themselves.
+        trainer: "a2c", "hindsight" or "both" for the phases that train the policy.
+        episodes: new lengths by name of phase.
+        **changes: new values for the fields of those phases that train the policy.
+    """
+    if isinstance(recipe, str):
+        if recipe not in RECIPES:
+            raise ValueError(f"unknown recipe {recipe!r}; known are {', '.join(RECIPES)}")
+        recipe = RECIPES[recipe]
+    trainers = {"a2c": ("a2c",), "hindsight": ("hindsight",), "both": ("hindsight", "a2c")}
+    if trainer is not None and trainer not in trainers:
+        raise ValueError(f"unknown trainer {trainer!r}; known are {', '.join(trainers)}")
+    known = {phase.name for phase in recipe}
+    for name in episodes or {}:
+        if name not in known:
+            raise ValueError(f"this recipe has no phase {name!r}; it has {sorted(known)}")
+    phases = []
+    for phase in recipe:
+        if phase.objectives:
+            objectives = trainers[trainer] if trainer else phase.objectives
+            phase = dataclasses.replace(phase, objectives=objectives, **changes)
+        if phase.name in (episodes or {}):
+            phase = dataclasses.replace(phase, episodes=episodes[phase.name])
+        phases.append(phase)
+    return tuple(phases)
+
+
+def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    """The recipe for a policy with nothing to learn: its reader still gets used to it."""
+    return tuple(dataclasses.replace(phase, objectives=()) for phase in recipe)
