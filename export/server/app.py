@@ -1,0 +1,139 @@
+"""The server as a whole: both front doors over one catalog, started and stopped together."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import uvicorn
+
+from lemn_tf.export.server import grpc_api
+from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.server.rest_api import RestApi
+
+MOST_BYTES = 16 << 20
+
+
+class Server:
+    """Serves the SavedModels under a folder over gRPC and REST.
+
+    Args:
+        path: a SavedModel, a folder of numbered versions, or a folder of such folders.
+        port: of gRPC; 0 for any that is free.
+        rest_port: of REST; 0 for any that is free.
+        host: address to listen on; keep it a loopback address unless others may use the server.
+        name: of the model, if there is only one; the folder's name if not given.
+        most_bytes: larger requests are refused.
+        timeout: seconds until a REST request is given up; gRPC callers bring their own deadline.
+        **catalog: passed on to `Catalog`: `labels`, `keep`, `most_rows`, `poll`, `threads`.
+
+    Example:
+
+        with Server("models/babi", port=0, rest_port=0) as server:
+            client = MemoryClient(server.rest_url)
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        port: int = 8500,
+        rest_port: int = 8501,
+        host: str = "127.0.0.1",
+        name: str | None = None,
+        most_bytes: int = MOST_BYTES,
+        timeout: float = 30.0,
+        **catalog,
+    ):
+        self.host = host
+        listener = _listen(host, rest_port)
+        try:
+            self.catalog = Catalog(path, name, **catalog)
+            try:
+                self._grpc, self.port = grpc_api.serve(self.catalog, host, port, most_bytes)
+            except RuntimeError as error:
+                self.catalog.close()
+                raise OSError(f"cannot listen on {host}:{port} for gRPC: {error}") from error
+        except BaseException:
+            listener.close()
+            raise
+        self.rest_port = listener.getsockname()[1]
+        api = RestApi(self.catalog, most_bytes, timeout)
+        config = uvicorn.Config(
+            api.app, log_config=None, access_log=False, lifespan="off", server_header=False
+        )
+        self._rest = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._rest.run, args=([listener],), name="rest", daemon=True
+        )
+        self._thread.start()
+        self._stopped = threading.Event()
+        give_up = time.monotonic() + 30
+        while not self._rest.started and self._thread.is_alive() and time.monotonic() < give_up:
+            time.sleep(0.005)
+
+    @property
+    def rest_url(self) -> str:
+        """Where REST is, e.g. `http://127.0.0.1:8501`."""
+        return f"http://{self.host}:{self.rest_port}"
+
+    @property
+    def grpc_url(self) -> str:
+        """Where gRPC is, e.g. `grpc://127.0.0.1:8500`."""
+        return f"grpc://{self.host}:{self.port}"
+
+    def stop(self, grace: float = 10.0) -> None:
+        """Takes no new requests, finishes those under way, frees the models.
+
+        Args:
+            grace: seconds after which requests under way are cut off.
+        """
+        if self._stopped.is_set():
+            return
+        self._rest.config.timeout_graceful_shutdown = max(int(grace), 1)
+        self._rest.should_exit = True
+        self._grpc.stop(grace).wait()
+        self._thread.join(grace + 1)
+        self.catalog.close()
+        self._stopped.set()
+
+    def wait(self) -> None:
+        """Serves until SIGINT or SIGTERM comes or `stop` is called, then stops."""
+        asked = threading.Event()
+        with _on_signals(asked.set):
+            while not asked.is_set() and not self._stopped.is_set():
+                asked.wait(0.5)
+            self.stop()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(f"cannot listen on {host}:{port} for REST: {error.strerror}") from error
+    listener.listen(1024)
+    return listener
+
+
+@contextlib.contextmanager
+def _on_signals(action, signals: Mapping = (signal.SIGINT, signal.SIGTERM)):
+    before = {number: signal.signal(number, lambda *_: action()) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,149 @@
+"""Joins concurrent requests to one signature into one call.
+
+Nobody waits for company: a request that finds the signature idle runs at once, on its own thread.
+Requests that arrive meanwhile queue up, and the first of them takes all that fit together:
+
+    idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
+
+So one client sees no added delay, and under load the batches grow by themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+import numpy as np
+
+from lemn_tf.export.server.errors import late
+from lemn_tf.export.server.servable import Arrays, Signature
+
+
+class _Entry:
+    """A request in the queue; `gate` opens when there is a result or when it is to lead."""
+
+    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "kind", "outputs", "rows")
+
+    def __init__(self, arrays, rows, kind, deadline):
+        self.arrays, self.rows, self.kind, self.deadline = arrays, rows, kind, deadline
+        self.outputs = self.error = None
+        self.batch = 1
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+    @property
+    def done(self) -> bool:
+        return self.outputs is not None or self.error is not None
+
+
+class Batcher:
+    """Runs one signature, several requests at a time.
+
+    Args:
+        signature: what to run.
+        most_rows: rows in one call, unless a single request brings more.
+    """
+
+    def __init__(self, signature: Signature, most_rows: int = 64):
+        if most_rows < 1:
+            raise ValueError(f"expected most_rows of at least 1; got {most_rows}")
+        self.signature, self.most_rows = signature, most_rows
+        self._lock, self._queue, self._busy = threading.Lock(), deque(), False
+
+    def run(self, arrays: Arrays, deadline: float | None = None) -> tuple[Arrays, int]:
+        """Runs one request, perhaps with others.
+
+        Args:
+            arrays: checked inputs.
+            deadline: `time.monotonic()` after which nobody wants the answer.
+
+        Returns:
+            The outputs, and how many requests shared the call.
+        """
+        rows = self.signature.rows(arrays)
+        kind = tuple(arrays[name].shape[1:] for name in self.signature.inputs) if rows else None
+        entry = _Entry(arrays, rows, kind, deadline)
+        with self._lock:
+            leads = not self._busy
+            self._busy = True
+            if not leads:
+                self._queue.append(entry)
+        if not leads:
+            remaining = -1 if deadline is None else max(deadline - time.monotonic(), 0)
+            if not entry.gate.acquire(timeout=remaining):
+                with self._lock:
+                    if not entry.done and entry in self._queue:
+                        self._queue.remove(entry)
+                        raise late()
+                entry.gate.acquire()  # taken into a call at the last moment
+        if not entry.done:
+            self._lead(entry)
+        if entry.error is not None:
+            raise entry.error
+        return entry.outputs, entry.batch
+
+    def _lead(self, first: _Entry) -> None:
+        group = [first]
+        try:
+            group += self._take(first)
+            self._run(group)
+        finally:
+            with self._lock:
+                heir = self._queue.popleft() if self._queue else None
+                self._busy = heir is not None
+            if heir is not None:
+                heir.gate.release()
+            for entry in group:
+                if entry is not first:
+                    entry.gate.release()
+
+    def _take(self, first: _Entry) -> list[_Entry]:
+        """Every queued request that fits beside `first`."""
+        if not self.signature.batches or not first.kind:
+            return []
+        taken, left, rows = [], deque(), first.rows
+        with self._lock:
+            for entry in self._queue:
+                if entry.kind == first.kind and rows + entry.rows <= self.most_rows:
+                    taken.append(entry)
+                    rows += entry.rows
+                else:
+                    left.append(entry)
+            self._queue = left
+        return taken
+
+    def _run(self, group: list[_Entry]) -> None:
+        now = time.monotonic()
+        for entry in group:
+            if entry.deadline is not None and entry.deadline < now:
+                entry.error = late()
+        alive = [entry for entry in group if entry.error is None]
+        if len(alive) > 1 and self._together(alive):
+            return
+        for entry in alive:
+            try:
+                entry.outputs = self.signature(entry.arrays)
+            except Exception as error:  # raised again on the thread of the request
+                entry.error = error
+
+    def _together(self, group: list[_Entry]) -> bool:
+        """One call for all; False if it failed, so that each is to be tried alone."""
+        joined = {
+            name: np.concatenate([entry.arrays[name] for entry in group])
+            for name in self.signature.inputs
+        }
+        try:
+            outputs = self.signature(joined)
+        except Exception:  # one bad request must not fail the others
+            return False
+        total = sum(entry.rows for entry in group)
+        if any(array.ndim == 0 or array.shape[0] != total for array in outputs.values()):
+            return False
+        start = 0
+        for entry in group:
+            stop = start + entry.rows
+            entry.batch = len(group)
+            entry.outputs = {name: array[start:stop] for name, array in outputs.items()}
+            start = stop
+        return True

@@ -1,0 +1,253 @@
+"""Which models there are, and which of their versions are loaded: follows the folders.
+
+    models/babi/1/saved_model.pb          a model `babi` with the versions 1 and 2;
+    models/babi/2/saved_model.pb          requests that name no version get 2
+
+A new version is loaded and warmed up beside the old one and only then takes over; the old one is
+freed when its last request is done. A folder that cannot be loaded leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.errors import not_found, shorten
+from lemn_tf.export.server.servable import Servable
+
+log = logging.getLogger("lemn_tf.server")
+
+
+@dataclass
+class Version:
+    """A loaded version with its batchers, and how many requests are using it."""
+
+    servable: Servable
+    batchers: dict[str, Batcher]
+    users: int = 0
+    retired: bool = False
+
+
+@dataclass
+class Status:
+    """What became of one version: LOADING, AVAILABLE, UNLOADING or END, as TF Serving says it."""
+
+    state: str
+    error: str = ""
+
+
+@dataclass
+class Model:
+    """One model: where its versions lie, which are loaded, and what became of each."""
+
+    name: str
+    base: Path
+    loaded: dict[int, Version] = field(default_factory=dict)
+    status: dict[int, Status] = field(default_factory=dict)
+    seen: dict[int, tuple] = field(default_factory=dict)  # fingerprints at the last look
+    failed: dict[int, tuple] = field(default_factory=dict)  # fingerprints that did not load
+
+
+class Catalog:
+    """The models under one folder.
+
+    Args:
+        path: a SavedModel, a folder of numbered versions, or a folder of such folders.
+        name: of the model, if there is only one; the folder's name if not given.
+        labels: label to version, e.g. `{"stable": 1}`; labelled versions stay loaded.
+        keep: how many of the newest versions stay loaded.
+        most_rows: rows in one batch.
+        poll: seconds between looks at the folders; 0 for never.
+        threads: TensorFlow's threads, 0 for as many as there are cores.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        labels: Mapping[str, int] | None = None,
+        keep: int = 2,
+        most_rows: int = 64,
+        poll: float = 1.0,
+        threads: int = 0,
+    ):
+        if keep < 1:
+            raise ValueError(f"expected to keep at least 1 version; got keep={keep}")
+        self.labels = dict(labels or {})
+        self.keep, self.most_rows, self.poll, self.threads = keep, most_rows, poll, threads
+        self.models = {model.name: model for model in find_models(Path(path), name)}
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        for model in self.models.values():
+            self._refresh(model, wait_until_stable=False)
+            if not model.loaded:
+                problems = "; ".join(f"{v}: {s.error}" for v, s in model.status.items())
+                raise ValueError(f"{model.base}: no version of {model.name!r} loads ({problems})")
+        self._watcher = threading.Thread(target=self._watch, name="versions", daemon=True)
+        if poll:
+            self._watcher.start()
+
+    @contextlib.contextmanager
+    def lease(self, name: str, version: int | None = None, label: str = "") -> Iterator[Version]:
+        """The version that a request means, which stays loaded until the block is left."""
+        with self._lock:
+            chosen = self._find(name, version, label)
+            chosen.users += 1
+        try:
+            yield chosen
+        finally:
+            with self._lock:
+                chosen.users -= 1
+                free = chosen.retired and not chosen.users
+            if free:
+                self._free(chosen)
+
+    def model(self, name: str) -> Model:
+        """The model called `name`; an empty name means the only one."""
+        if not name and len(self.models) == 1:
+            return next(iter(self.models.values()))
+        if name not in self.models:
+            raise not_found(f"no model {shorten(name)}; there are {sorted(self.models)}")
+        return self.models[name]
+
+    def _find(self, name, version, label) -> Version:
+        model = self.model(name)
+        if label:
+            if label not in self.labels:
+                raise not_found(f"no label {shorten(label)}; there are {sorted(self.labels)}")
+            version = self.labels[label]
+        if version is None:
+            version = max(model.loaded)
+        if version not in model.loaded:
+            raise not_found(
+                f"model {model.name!r} has no version {version} loaded; "
+                f"there are {sorted(model.loaded)}"
+            )
+        return model.loaded[version]
+
+    def statuses(self, name: str, version: int | None = None, label: str = "") -> dict[int, Status]:
+        """Version to status, newest first; only the one that is asked for, if any is."""
+        with self._lock:
+            model = self.model(name)
+            if label:
+                version = self._find(name, version, label).servable.version
+            if version is not None and version not in model.status:
+                raise not_found(
+                    f"model {model.name!r} has no version {version}; "
+                    f"there are {sorted(model.status)}"
+                )
+            wanted = sorted(model.status, reverse=True) if version is None else [version]
+            return {number: model.status[number] for number in wanted}
+
+    def close(self) -> None:
+        """Stops watching and frees every model that no request is using."""
+        self._stop.set()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        for model in self.models.values():
+            for number in list(model.loaded):
+                self._retire(model, number)
+
+    # -- versions come and go ---------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self.poll):
+            for model in self.models.values():
+                try:
+                    self._refresh(model)
+                except Exception:
+                    log.exception("looking for versions of %s failed", model.name)
+
+    def _refresh(self, model: Model, wait_until_stable: bool = True) -> None:
+        """Loads what is new and frees what is no longer wanted."""
+        prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
+        labelled = set(self.labels.values()) & prints.keys()
+        for number in sorted(labelled | set(sorted(prints)[-self.keep :]), reverse=True):
+            if number in model.loaded or model.failed.get(number) == prints[number]:
+                continue
+            if wait_until_stable and model.seen.get(number) != prints[number]:
+                continue  # still being written
+            self._load(model, number, prints[number])
+        model.seen = prints
+        good = sorted(number for number in model.loaded if number in prints)
+        wanted = set(good[-self.keep :]) | labelled or set(model.loaded)
+        for number in sorted(model.loaded.keys() - wanted):
+            self._retire(model, number)
+
+    def _load(self, model: Model, number: int, print_: tuple) -> None:
+        path = versions(model.base)[number]
+        with self._lock:
+            model.status[number] = Status("LOADING")
+        try:
+            servable = Servable(path, model.name, number, self.threads)
+            warmed = servable.warm_up()
+        except Exception as error:
+            model.failed[number] = print_
+            with self._lock:
+                model.status[number] = Status("END", f"{type(error).__name__}: {error}"[:1000])
+            log.error("loading %s version %d failed: %s", model.name, number, error)
+            return
+        batchers = {k: Batcher(s, self.most_rows) for k, s in servable.signatures.items()}
+        with self._lock:
+            model.loaded[number] = Version(servable, batchers)
+            model.status[number] = Status("AVAILABLE")
+        log.info("loaded %s version %d (%d warm-up requests)", model.name, number, warmed)
+
+    def _retire(self, model: Model, number: int) -> None:
+        with self._lock:
+            version = model.loaded.pop(number)
+            version.retired = True
+            free = not version.users
+            model.status[number] = Status("END")
+        log.info("unloaded %s version %d", model.name, number)
+        if free:
+            self._free(version)
+
+    def _free(self, version: Version) -> None:
+        version.servable.close()
+
+
+def find_models(path: Path, name: str | None = None) -> list[Model]:
+    """The models under `path`; see `Catalog`."""
+    path = path.resolve()
+    if (path / "saved_model.pb").is_file():
+        default = path.parent.name if path.name.isdecimal() else path.name
+        return [Model(name or default, path)]
+    if versions(path):
+        return [Model(name or path.name, path)]
+    children = sorted(path.iterdir()) if path.is_dir() else []
+    found = [Model(child.name, child) for child in children if child.is_dir() and versions(child)]
+    if not found:
+        raise FileNotFoundError(
+            f"{path}: expected a SavedModel, a folder of numbered versions (1/saved_model.pb), "
+            "or a folder of such folders; found none"
+        )
+    if name and len(found) > 1:
+        raise ValueError(f"{path}: a name needs one model; got {[model.name for model in found]}")
+    if name:
+        found[0].name = name
+    return found
+
+
+def versions(base: Path) -> dict[int, Path]:
+    """Version to folder. A SavedModel given by itself is the only version, of its own number."""
+    if (base / "saved_model.pb").is_file():
+        return {int(base.name) if base.name.isdecimal() else 1: base}
+    if not base.is_dir():
+        return {}
+    children = [child for child in base.iterdir() if child.name.isdecimal()]
+    return {int(child.name): child for child in children if (child / "saved_model.pb").is_file()}
+
+
+def fingerprint(path: Path) -> tuple:
+    """Changes whenever a file in the folder does."""
+    facts = []
+    for file in sorted(path.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):
+            stat = file.stat()
+            facts.append((str(file), stat.st_size, stat.st_mtime_ns))
+    return tuple(facts)

@@ -1,0 +1,185 @@
+"""The gRPC front door: `PredictionService` and `ModelService` of tensorflow-serving-api.
+
+Requests are taken as bytes and parsed here, so that bytes that are no message are refused with
+INVALID_ARGUMENT like any other malformed request. Handlers run on a pool of threads: with requests
+this small, a thread that runs the model itself beats handing over from an event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent import futures
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+    predict_pb2,
+    status_pb2,
+)
+
+from lemn_tf.export.server import tensors
+from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.server.errors import Code, ServingError, invalid, shorten
+
+log = logging.getLogger("lemn_tf.server")
+
+_STATES = get_model_status_pb2.ModelVersionStatus.State
+_FOREVER = 1e9  # without a deadline, time_remaining() may also be a very large number
+
+
+class Endpoint:
+    """The methods themselves: message in, message and a note for the log out.
+
+    Args:
+        catalog: the models.
+    """
+
+    def __init__(self, catalog: Catalog):
+        self.catalog = catalog
+
+    def predict(self, request: predict_pb2.PredictRequest, deadline: float | None):
+        """`PredictionService.Predict`."""
+        spec = request.model_spec
+        with self.catalog.lease(*wanted(spec)) as version:
+            signature = version.servable.signature(spec.signature_name)
+            signature.check_names(request.inputs)
+            arrays = {
+                name: tensors.decode(request.inputs[name], expected)
+                for name, expected in signature.inputs.items()
+            }
+            chosen = _chosen(request, signature)
+            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
+            response = predict_pb2.PredictResponse()
+            for name in chosen:
+                tensors.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
+            servable = version.servable
+            response.model_spec.name = servable.name
+            response.model_spec.version.value = servable.version
+            response.model_spec.signature_name = signature.name
+            return response, f"{servable.name}/{servable.version}:{signature.name} batch={batch}"
+
+    def metadata(self, request: get_model_metadata_pb2.GetModelMetadataRequest, deadline=None):
+        """`PredictionService.GetModelMetadata`."""
+        fields = list(request.metadata_field)
+        if fields != ["signature_def"]:
+            raise invalid(f"metadata_field must be ['signature_def']; got {shorten(fields)}")
+        with self.catalog.lease(*wanted(request.model_spec)) as version:
+            servable = version.servable
+            response = get_model_metadata_pb2.GetModelMetadataResponse()
+            response.model_spec.name = servable.name
+            response.model_spec.version.value = servable.version
+            signatures = get_model_metadata_pb2.SignatureDefMap()
+            for name, signature in servable.signatures.items():
+                signatures.signature_def[name].CopyFrom(signature.definition)
+            response.metadata["signature_def"].Pack(signatures)
+            return response, f"{servable.name}/{servable.version} metadata"
+
+    def status(self, request: get_model_status_pb2.GetModelStatusRequest, deadline=None):
+        """`ModelService.GetModelStatus`."""
+        name, version, label = wanted(request.model_spec)
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for number, status in self.catalog.statuses(name, version, label).items():
+            code = Code.UNKNOWN.value[0] if status.error else 0
+            response.model_version_status.add(
+                version=number,
+                state=_STATES.Value(status.state),
+                status=status_pb2.StatusProto(error_code=code, error_message=status.error),
+            )
+        return response, f"{name} status"
+
+
+def wanted(spec: model_pb2.ModelSpec) -> tuple[str, int | None, str]:
+    """Name, version and label that a request asks for."""
+    version = spec.version.value if spec.HasField("version") else None
+    return spec.name, version, spec.version_label
+
+
+def _chosen(request, signature) -> list[str]:
+    names = list(request.output_filter)
+    for name in names:
+        if name not in signature.outputs:
+            raise invalid(f"no output {shorten(name)}; there are {sorted(signature.outputs)}")
+    if len(set(names)) != len(names):
+        raise invalid(f"output_filter names an output twice: {shorten(names)}")
+    return names or list(signature.outputs)
+
+
+def _handler(method: Callable, message: type[Message], title: str):
+    def handle(body: bytes, context: grpc.ServicerContext) -> bytes:
+        start = time.monotonic()
+        remaining = context.time_remaining()
+        deadline = None if remaining is None or remaining > _FOREVER else start + remaining
+        note, code = "-", Code.OK
+        try:
+            try:
+                request = message.FromString(body)
+            except DecodeError as error:
+                raise invalid(f"the request is not a {message.DESCRIPTOR.name}") from error
+            response, note = method(request, deadline)
+            return response.SerializeToString()
+        except ServingError as error:
+            code, note = error.code, error.message
+            context.abort(error.code, error.message)
+        except Exception:
+            if code is not Code.OK:  # abort raises
+                raise
+            code = Code.INTERNAL
+            log.exception("gRPC %s failed", title)
+            context.abort(Code.INTERNAL, "internal error; the server's log says more")
+        finally:
+            took = 1e3 * (time.monotonic() - start)
+            log.info("gRPC %s %s %.2f ms %s", title, code.name, took, note)
+
+    return grpc.unary_unary_rpc_method_handler(handle)
+
+
+def serve(
+    catalog: Catalog, host: str, port: int, most_bytes: int, threads: int = 128
+) -> tuple[grpc.Server, int]:
+    """Starts the gRPC server.
+
+    Args:
+        catalog: the models.
+        host: address to listen on.
+        port: 0 for any that is free.
+        most_bytes: larger requests are refused (RESOURCE_EXHAUSTED).
+        threads: requests under way at once.
+
+    Returns:
+        The server and its port.
+    """
+    endpoint = Endpoint(catalog)
+    prediction = {
+        "Predict": _handler(endpoint.predict, predict_pb2.PredictRequest, "Predict"),
+        "GetModelMetadata": _handler(
+            endpoint.metadata, get_model_metadata_pb2.GetModelMetadataRequest, "GetModelMetadata"
+        ),
+    }
+    models = {
+        "GetModelStatus": _handler(
+            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus"
+        )
+    }
+    server = grpc.server(
+        futures.ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
+        options=[
+            ("grpc.max_receive_message_length", most_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    generic = grpc.method_handlers_generic_handler
+    server.add_generic_rpc_handlers(
+        [
+            generic("tensorflow.serving.PredictionService", prediction),
+            generic("tensorflow.serving.ModelService", models),
+        ]
+    )
+    bound = server.add_insecure_port(f"{host}:{port}")
+    server.start()
+    return server, bound

@@ -1,0 +1,180 @@
+"""The REST front door: `/v1/models/NAME[/versions/V|/labels/L][:predict]`, `/metadata`, status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from concurrent import futures
+from urllib.parse import unquote
+
+from google.protobuf import json_format
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+)
+
+from lemn_tf.export.server import grpc_api, json_tensors
+from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.server.errors import Code, ServingError, invalid, late, shorten
+
+log = logging.getLogger("lemn_tf.server")
+
+_WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
+_POST = re.compile(_WHICH + r":(classify|regress|predict)", re.IGNORECASE)
+_GET = re.compile(_WHICH + r"(/metadata)?", re.IGNORECASE)
+_LARGEST_VERSION = 2**63 - 1
+
+
+class RestApi:
+    """The handlers behind the routes.
+
+    Args:
+        catalog: the models.
+        most_bytes: larger bodies are refused with 413.
+        timeout: seconds until a request is given up with 504.
+        threads: requests under way at once.
+    """
+
+    def __init__(self, catalog: Catalog, most_bytes: int, timeout: float, threads: int = 128):
+        self.catalog, self.most_bytes, self.timeout = catalog, most_bytes, timeout
+        self._endpoint = grpc_api.Endpoint(catalog)
+        self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="rest")
+        routes = [
+            Route("/", self.about, methods=["GET"]),
+            Route("/{path:path}", self.handle, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
+        ]
+        self.app = Starlette(routes=routes)
+
+    async def about(self, request: Request) -> Response:
+        """What this server is and which models it has; TF Serving has no such page."""
+        names = sorted(self.catalog.models)
+        content = {"server": "lemn_tf embedded server", "models": names}
+        return _json(json.dumps(content).encode())
+
+    async def handle(self, request: Request) -> Response:
+        """Every other request: answers it, and writes one line to the log."""
+        start = time.monotonic()
+        status, note = 500, "-"
+        try:
+            body = await self._body(request) if request.method == "POST" else b""
+            path = request.scope.get("raw_path", b"").decode("ascii", "replace") or request.url.path
+            deadline = start + self.timeout
+            work = asyncio.get_running_loop().run_in_executor(
+                self._pool, self._work, request.method, path, body, deadline
+            )
+            done, _ = await asyncio.wait([work], timeout=self.timeout)
+            if not done:
+                raise late(f"no answer within {self.timeout:g} seconds")
+            content, note = work.result()
+            status = 200
+            return _json(content)
+        except ServingError as error:
+            status, note = error.http, error.message
+            return _json(json_tensors.error(error.message), status)
+        except ClientDisconnect:
+            status, note = 499, "the client went away"
+            return Response(status_code=499)
+        except Exception:
+            log.exception("REST %s %s failed", request.method, shorten(request.url.path, 200))
+            return _json(json_tensors.error("internal error; the server's log says more"), 500)
+        finally:
+            took = 1e3 * (time.monotonic() - start)
+            path = shorten(request.url.path, 200)[1:-1]
+            log.info("REST %s %s %d %.2f ms %s", request.method, path, status, took, note)
+
+    async def _body(self, request: Request) -> bytes:
+        announced = request.headers.get("content-length", "")
+        parts, size = [], 0
+        if announced.isdecimal() and int(announced) > self.most_bytes:
+            raise self._too_large(int(announced))
+        async for part in request.stream():
+            size += len(part)
+            if size > self.most_bytes:
+                raise self._too_large(size)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _too_large(self, size: int) -> ServingError:
+        message = f"the body has {size} bytes or more; at most {self.most_bytes} are taken"
+        return ServingError(Code.RESOURCE_EXHAUSTED, message, http=413)
+
+    # -- on a thread of the pool ------------------------------------------------------------------
+
+    def _work(self, method: str, path: str, body: bytes, deadline: float) -> tuple[bytes, str]:
+        path = path.split("?")[0]
+        if method == "POST" and (match := _POST.fullmatch(path)):
+            if match[4].lower() != "predict":
+                raise ServingError(Code.UNIMPLEMENTED, f"{match[4]} is not served: use predict")
+            return self._predict(match, body, deadline)
+        if method == "GET" and (match := _GET.fullmatch(path)):
+            return self._metadata(match) if match[4] else self._status(match)
+        raise invalid(f"malformed request: {method} {shorten(path, 200)[1:-1]}")
+
+    def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
+        document = json_tensors.parse(body)
+        with self.catalog.lease(*_wanted(match)) as version:
+            servable = version.servable
+            try:
+                signature = servable.signature(json_tensors.signature_name(document))
+            except ServingError as error:
+                raise invalid(error.message) from error
+            arrays, rows = json_tensors.arrays(document, signature)
+            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
+            note = f"{servable.name}/{servable.version}:{signature.name} batch={batch}"
+            return json_tensors.response(outputs, rows), note
+
+    def _metadata(self, match: re.Match) -> tuple[bytes, str]:
+        request = get_model_metadata_pb2.GetModelMetadataRequest(
+            model_spec=_spec(match), metadata_field=["signature_def"]
+        )
+        response, note = self._endpoint.metadata(request)
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        response.metadata["signature_def"].Unpack(signatures)
+        content = {
+            "model_spec": _plain(response.model_spec),
+            "metadata": {"signature_def": _plain(signatures)},
+        }
+        return json.dumps(content, indent=1).encode(), note
+
+    def _status(self, match: re.Match) -> tuple[bytes, str]:
+        request = get_model_status_pb2.GetModelStatusRequest(model_spec=_spec(match))
+        response, note = self._endpoint.status(request)
+        content = _plain(response)
+        for status in content["model_version_status"]:
+            # TF Serving writes the code by name and leaves nothing out.
+            status.setdefault("status", {"error_code": "OK", "error_message": ""})
+        return json.dumps(content, indent=1).encode(), note
+
+
+def _wanted(match: re.Match) -> tuple[str, int | None, str]:
+    version = int(match[2]) if match[2] else None
+    if version is not None and version > _LARGEST_VERSION:
+        raise invalid(f"the version must be at most {_LARGEST_VERSION}; got {shorten(match[2])}")
+    return unquote(match[1]), version, unquote(match[3] or "")
+
+
+def _spec(match: re.Match) -> model_pb2.ModelSpec:
+    name, version, label = _wanted(match)
+    spec = model_pb2.ModelSpec(name=name, version_label=label)
+    if version is not None:
+        spec.ClearField("version_label")
+        spec.version.value = version
+    return spec
+
+
+def _plain(message) -> dict:
+    return json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+
+
+def _json(content: bytes, status: int = 200) -> Response:
+    return Response(content, status, media_type="application/json")
