@@ -15,8 +15,9 @@ from pathlib import Path
 
 import keras
 
+from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, text_servable
-from lemn_tf.export.signatures import checked, flat_signatures
+from lemn_tf.export.signatures import checked, flat_signatures, packed_signatures
 from lemn_tf.model import StreamReader
 
 
@@ -59,7 +60,9 @@ def _write(servable: Servable, path: Path) -> None:
     archive = keras.export.ExportArchive()
     for layer in servable.layers:
         archive.track(layer)
-    for name, signature in flat_signatures(servable).items():
+    flat = flat_signatures(servable)
+    signatures = flat | packed_signatures(servable, flat, Packing.of(servable))
+    for name, signature in signatures.items():
         function, specs = checked(signature)
         archive.add_endpoint(name, function, specs)
     archive.write_out(str(path), verbose=False)

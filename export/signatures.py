@@ -1,15 +1,18 @@
 """The signatures of a served memory: plain names, the batch first in every tensor.
 
-A server keeps nothing. The memory goes in and comes out of every call, as a flat dict of tensors
-(`lemn_tf.memory.to_flat`) or packed into one string (`lemn_tf.export.packed`):
+A server keeps nothing. The memory goes in and comes out of every call, as the tensors of
+`lemn_tf.memory.to_flat` under their names:
 
     initial_state(batch)                 -> state
     observe(state, item)                 -> state, evicted, slot, keep
-    observe_many(state, items)           -> state, evicted, slot, keep, each with a time axis
+    observe_many(state, items)           -> state, and the three with a time axis
     answer(state, question)              -> what the servable answers
     forget, pin, unpin(state, id)        -> state
     attend(state, attention)             -> state, if the policy listens to the reader (LRU)
     serving_default(sentences, question) -> answer, in one shot
+
+Each signature that takes or gives a state has a twin, such as `observe_packed`, in which the state
+is one string by the name of `state` (`lemn_tf.export.packed`); `pack` and `unpack` convert.
 """
 
 from __future__ import annotations
@@ -20,10 +23,15 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from lemn_tf import memory
-from lemn_tf.export.checks import check_inputs, check_state
+from lemn_tf.export.checks import check_inputs, check_state, expect
+from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.base import Decision, RetentionPolicy
+
+
+READS = ("serving_default", "answer")
+"""The signatures that do not give a state."""
 
 
 class Signature(NamedTuple):
@@ -101,7 +109,56 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
         signatures["attend"] = Signature(
             attend, state_specs | slots, "tells the policy what an answer rested on"
         )
-    return signatures
+    # One trace of each, which the packed twin calls too.
+    return {
+        name: s._replace(function=tf.function(s.function, autograph=False))
+        for name, s in signatures.items()
+    }
+
+
+def packed_signatures(
+    servable: Servable, flat: dict[str, Signature], packing: Packing
+) -> dict[str, Signature]:
+    """The twins of the `flat` signatures, with the state as one string."""
+    state_specs = batched(servable.state)
+    state = batched({"state": tf.TensorSpec([], tf.string)})
+
+    def names(specs):
+        return {name: spec for name, spec in specs.items() if name not in state_specs}
+
+    def twin(function, takes, gives):
+        def packed(inputs):
+            inputs = dict(inputs)
+            if takes:
+                inputs |= packing.unpack(inputs.pop("state"))
+            outputs = function(inputs)
+            if not gives:
+                return outputs
+            return {"state": packing.pack(outputs)} | names(outputs)
+
+        return packed
+
+    twins = {}
+    for name, signature in flat.items():
+        takes = "clock" in signature.inputs
+        gives = name not in READS
+        if takes or gives:
+            twins[f"{name}_packed"] = Signature(
+                twin(signature.function, takes, gives),
+                (state if takes else {}) | names(signature.inputs),
+                f"{signature.about}; the state is one string",
+            )
+    twins["pack"] = Signature(
+        lambda inputs: {"state": packing.pack(check_state(inputs, servable))},
+        state_specs,
+        "makes the state one string",
+    )
+    twins["unpack"] = Signature(
+        lambda inputs: check_state(packing.unpack(inputs["state"]), servable),
+        state,
+        "makes the string a state again; an empty string is a fresh memory",
+    )
+    return twins
 
 
 def listens(servable: Servable) -> bool:
@@ -124,6 +181,10 @@ def observe_many(
     servable: Servable, state: MemoryState, items: Tensors
 ) -> tuple[MemoryState, Tensors]:
     """Items `[B, T, ...]` in their order: the memory after the last, and every decision."""
+    leaf = next(iter(items.values()))
+    some = expect(tf.shape(leaf)[1] > 0, "items: expected at least one step", tf.shape(leaf))
+    with tf.control_dependencies([some]):
+        items = {name: tf.identity(x) for name, x in items.items()}
     mask = None if servable.present is None else servable.present(items)
     after, decisions = servable.memory(servable.encode(items), initial_state=state, mask=mask)
     return after, _record(decisions, mask)
