@@ -29,7 +29,6 @@ from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.base import Decision, RetentionPolicy
 
-
 READS = ("serving_default", "answer")
 """The signatures that do not give a state."""
 
