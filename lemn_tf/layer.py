@@ -83,6 +83,10 @@ class EpisodicMemory(keras.layers.Layer):
         if not self.policy.built:
             self.policy.build((None, None, shape[-1]))
             self.policy.built = True
+        if not self.policy.trainable and any(w.trainable for w in self.policy.weights):
+            # Loaded as frozen, but Keras passes that on to a layer's parts only when it changes.
+            self.policy.trainable = True
+            self.policy.trainable = False
 
     def encode(self, entries: Nest) -> tf.Tensor:
         """phi: what the policy sees of entries with any leading dimensions, `[..., D]`."""

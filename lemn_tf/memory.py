@@ -199,8 +199,13 @@ def candidates(
     def append(slots, one):
         return tf.concat([slots, one[:, None]], axis=1)
 
-    def row(value, dtype):
-        return tf.broadcast_to(tf.cast(value, dtype), tf.shape(state.clock))
+    def row(name, value, dtype):
+        value = tf.cast(value, dtype)
+        if value.shape.rank and not value.shape.is_compatible_with(state.clock.shape):
+            raise ValueError(
+                f"{name} must be a scalar or [B] = {state.clock.shape}; got {value.shape}"
+            )
+        return tf.broadcast_to(value, tf.shape(state.clock))
 
     def grow(leaf):
         fresh_shape = tf.concat([tf.shape(leaf)[:1], tf.shape(leaf)[2:]], axis=0)
@@ -209,8 +214,8 @@ def candidates(
     return MemoryState(
         entries=tf.nest.map_structure(append, state.entries, item),
         ids=append(state.ids, state.clock),
-        pinned=append(state.pinned, row(pinned, tf.bool)),
-        expiry=append(state.expiry, row(expiry, tf.int64)),
+        pinned=append(state.pinned, row("pinned", pinned, tf.bool)),
+        expiry=append(state.expiry, row("expiry", expiry, tf.int64)),
         carry=tf.nest.map_structure(grow, state.carry),
         clock=state.clock + 1,
     )
@@ -273,6 +278,11 @@ def write(
     slot = tf.convert_to_tensor(slot)
     if slot.shape.rank != 1 or not slot.dtype.is_integer:
         raise ValueError(f"slot must be integers of shape [B]; got {slot.dtype.name} {slot.shape}")
+    check_state(state)
+    if not slot.shape.is_compatible_with(state.clock.shape):
+        raise ValueError(
+            f"slot must be integers of shape [B] = {state.clock.shape}; got {slot.shape}"
+        )
     cells = candidates(state, item, pinned, expiry)
     return evict_from(cells, slot)
 

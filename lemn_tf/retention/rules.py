@@ -75,6 +75,8 @@ class Oracle(RetentionPolicy):
 
     For bounds only. The vector of an item is not an encoding but the future: every clock at which
     the item will be needed, padded with -1. `evaluation.needed_at` makes it from the supports.
+    No policy finds more needed items if each is needed once; where items are needed several times
+    it is a close bound, not an exact one.
     """
 
     def score(self, seen, cells, carry):

@@ -1,0 +1,150 @@
+"""Who may depend on whom: the arrows of the design, read off the imports."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = (
+    "memory",
+    "retention",
+    "readers",
+    "layer",
+    "model",
+    "text",
+    "hindsight",
+    "evaluation",
+    "recipes",
+    "training",
+    "trace",
+)
+OUTER = ("pipelines", "export", "agents", "mazes", "cli")
+
+
+def sources():
+    """Every source file of the package, by the module's name."""
+    for folder, package in (
+        (ROOT / "lemn_tf", "lemn_tf"),
+        (ROOT / "pipelines", "lemn_tf.pipelines"),
+        (ROOT / "export", "lemn_tf.export"),
+    ):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            yield ".".join((package, *parts)).removesuffix(".__init__"), path
+
+
+def imports(name: str, path: Path) -> set[str]:
+    """The full names of what a module imports, wherever in the file it does so.
+
+    `from a import b` counts as `a.b`, for b may be a module.
+    """
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base]).rstrip(".")
+            found |= {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+def part(name: str) -> str:
+    """The part of the design a module belongs to: `lemn_tf.retention.base` -> `retention`."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def allowed(here: str, imported: str) -> bool:
+    """Whether a module of the part `here` may import this."""
+    top = imported.split(".")[0]
+    if here == "cli":
+        return True
+    if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
+        return here == "agents"
+    if top in ("gymnasium", "gym", "matplotlib"):
+        return here in ("mazes", "agents", "trace")
+    if top != "lemn_tf":
+        return True
+    there = part(imported)
+    if here == there:
+        return True
+    if here in ("memory", "text"):
+        return False
+    if here == "retention":
+        return there == "memory"
+    if here == "readers":
+        return there in ("memory", "retention", "text")
+    if here == "layer":
+        return there in ("memory", "retention")
+    if here in CORE or here == "":
+        return there not in OUTER
+    if here == "pipelines":
+        return False
+    if here == "export":
+        return there not in ("agents", "pipelines", "mazes", "cli")
+    if here == "agents":
+        return there not in ("pipelines", "export", "cli")
+    if here == "mazes":
+        return there not in ("agents", "export", "cli", "pipelines")
+    return False
+
+
+MODULES = dict(sources())
+
+
+def test_all_parts_are_known():
+    assert {part(name) for name in MODULES} <= {"", *CORE, *OUTER}
+
+
+@pytest.mark.parametrize("name", list(MODULES))
+def test_a_module_imports_only_what_it_may(name):
+    wrong = [other for other in imports(name, MODULES[name]) if not allowed(part(name), other)]
+    assert not wrong, f"{name} must not import {wrong}; see 'Who may depend on whom'"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part(name) == "pipelines"])
+def test_pipelines_know_nothing_of_models(name):
+    known = {"tensorflow", "tensorflow_text", "numpy", "lemn_tf", *sys.stdlib_module_names}
+    assert {other.split(".")[0] for other in imports(name, MODULES[name])} <= known
+
+
+def test_the_rules_would_notice():
+    assert not allowed("memory", "lemn_tf.retention.get")
+    assert not allowed("layer", "lemn_tf.pipelines.babi")
+    assert not allowed("export", "tf_agents.policies")
+    assert not allowed("pipelines", "lemn_tf.text")
+    assert allowed("agents", "tf_agents.policies")
+    assert allowed("layer", "lemn_tf.retention.base")
+
+
+def test_importing_is_quiet_and_light():
+    """No tf_agents, no environment variable, not a word, no warning of our own."""
+    script = """
+        import os, sys, warnings
+        import numpy, tensorflow, keras
+        before, modules = dict(os.environ), set(sys.modules)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import lemn_tf
+        assert not caught, [str(w.message) for w in caught]
+        assert dict(os.environ) == before
+        heavy = {"tf_agents", "tf_keras", "tensorflow_probability", "gymnasium", "gym", "rich"}
+        loaded = {name.split(".")[0] for name in set(sys.modules) - modules}
+        assert not heavy & loaded, heavy & loaded
+        parts = {name for name in sys.modules if name.startswith("lemn_tf.")}
+        outer = ("pipelines", "export", "agents", "mazes", "cli")
+        assert not [name for name in parts if name.split(".")[1] in outer], parts
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "lemn" not in done.stderr
