@@ -1,0 +1,292 @@
+"""A memory on a server, as an object: carries the state so that the caller need not.
+
+    with MemoryClient("http://127.0.0.1:8501") as client:
+        client.observe("Mary took the milk.")
+        client.observe("Mary went to the garden.")
+        client.ask("Where is the milk?").text        # 'garden'
+        client.memory()                              # what it still holds
+
+The server keeps nothing between calls: the memory goes along with each and comes back changed. So
+a call that failed has changed nothing, repeating one is safe, and any replica can serve the next.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import memory
+from lemn_tf.export import transport
+from lemn_tf.export.server.errors import Code, ServingError
+
+__all__ = ["Answer", "Entry", "MemoryClient", "Observation", "ServingError"]
+
+TEXT = "entries__text"
+"""The tensor of the state that holds the sentences as they were given."""
+_LONGEST_WAIT = 5.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in memory.
+
+    Attributes:
+        id: position in the stream, from 0.
+        text: the sentence.
+        keep: probability, at the last observation, that the policy keeps it; None if not known.
+        pinned: whether it may never be dropped.
+    """
+
+    id: int
+    text: str
+    keep: float | None = None
+    pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What became of one sentence.
+
+    Attributes:
+        entry: the sentence itself.
+        dropped: what left the memory for it, perhaps the sentence itself; None if nothing did.
+    """
+
+    entry: Entry
+    dropped: Entry | None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the sentence is in memory now."""
+        return self.dropped is None or self.dropped.id != self.entry.id
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was answered, and from what.
+
+    Attributes:
+        text: the answer.
+        probability: that the model gives it.
+        evidence: the entries with the attention on each, most first.
+    """
+
+    text: str
+    probability: float
+    evidence: tuple[tuple[Entry, float], ...]
+
+
+class MemoryClient:
+    """One memory behind a server or in a SavedModel.
+
+    Args:
+        target: `http://HOST:PORT[/v1/models/NAME]`, `grpc://HOST:PORT[/NAME]`, `HOST:PORT` (gRPC),
+            or a folder with a SavedModel, which is then loaded into this process.
+        name: of the model, if the target does not say it.
+        timeout: seconds for each request.
+        retries: how often a request is repeated while the server is not available. Requests that
+            are wrong are never repeated.
+        backoff: seconds before the first repetition; doubles each time.
+
+    The memory stays with the version of the model that the client met first, since another
+    version may understand it differently; `reset` starts afresh with the newest.
+    """
+
+    def __init__(
+        self,
+        target: str | os.PathLike,
+        name: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 5,
+        backoff: float = 0.1,
+    ):
+        if retries < 0:
+            raise ValueError(f"expected retries of 0 or more; got {retries}")
+        self.retries, self.backoff = retries, backoff
+        self._transport = transport.connect(target, name, timeout)
+        try:
+            self.reset()
+        except BaseException:
+            self._transport.close()
+            raise
+
+    def reset(self) -> None:
+        """Starts with an empty memory, on the newest version of the model."""
+        self.version, self._signatures = self._patiently(self._transport.describe)
+        missing = {"initial_state", "observe", "answer"} - self._signatures.keys()
+        if missing:
+            raise ValueError(
+                f"the model keeps no memory: it has the signatures {sorted(self._signatures)}; "
+                f"missing {sorted(missing)}"
+            )
+        self._adopt(self._run("initial_state", {"batch": np.zeros([1], np.int32)}))
+
+    # -- the memory -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """The memory as flat tensors `[1, ...]`; see `lemn_tf.memory.to_flat`."""
+        return dict(self._state)
+
+    @property
+    def clock(self) -> int:
+        """How many sentences have been observed."""
+        return int(self._state["clock"][0])
+
+    def observe(self, text: str) -> Observation | None:
+        """Takes in one sentence.
+
+        Returns:
+            What became of it; None for an empty one, which changes nothing.
+        """
+        return self._decided([text], self._run("observe", self._with(item=[text])))[0]
+
+    def observe_many(self, texts: Iterable[str], chunk: int = 256) -> list[Observation | None]:
+        """Takes in sentences in their order, `chunk` of them with each request."""
+        texts, seen = list(texts), []
+        for start in range(0, len(texts), chunk):
+            part = texts[start : start + chunk]
+            outputs = self._run("observe_many", self._with(items=[part]))
+            seen += self._decided(part, outputs)
+        return seen
+
+    def ask(self, question: str) -> Answer:
+        """Answers a question from the memory."""
+        outputs = self._run("answer", self._with(question=[question]))
+        attention = outputs["attention"]
+        if "attend" in self._signatures:  # the policy wants to know what was useful
+            state = self._run("attend", self._with(attention=attention))
+            self._adopt(state, self._keep)
+        weights = dict(zip(outputs["ids"][0].tolist(), attention[0].tolist(), strict=True))
+        evidence = [(entry, weights.get(entry.id, 0.0)) for entry in self.memory()]
+        evidence.sort(key=lambda pair: -pair[1])
+        text = _text(outputs["answer"][0])
+        return Answer(text, float(outputs["probability"][0]), tuple(evidence))
+
+    def memory(self) -> list[Entry]:
+        """What is in memory now, oldest first."""
+        return list(self._entries().values())
+
+    def forget(self, id: int) -> None:
+        """Erases an entry."""
+        self._edit("forget", id)
+
+    def pin(self, id: int) -> None:
+        """Keeps an entry for good."""
+        self._edit("pin", id)
+
+    def unpin(self, id: int) -> None:
+        """Takes back a `pin`."""
+        self._edit("unpin", id)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the memory to a file that `lemn_tf.memory.load` reads too."""
+        memory.save(_nested(self._state), path)
+
+    def load(self, path: str | os.PathLike) -> None:
+        """Goes on with a saved memory; raises `ValueError` if it is of another kind."""
+        loaded = memory.load(Path(path), like=_nested(self._state))
+        flat = {name: tensor.numpy() for name, tensor in memory.to_flat(loaded).items()}
+        if flat["clock"].shape != (1,):
+            raise ValueError(f"{path}: expected one memory; got {flat['clock'].shape[0]}")
+        self._adopt(flat)
+
+    def close(self) -> None:
+        """Lets go of the connection; the memory is lost unless saved."""
+        self._transport.close()
+
+    def __enter__(self) -> MemoryClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # -- how --------------------------------------------------------------------------------------
+
+    def _with(self, **inputs) -> dict[str, np.ndarray]:
+        def array(value):
+            return value if isinstance(value, np.ndarray) else _strings(value)
+
+        return self._state | {name: array(value) for name, value in inputs.items()}
+
+    def _run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if signature not in self._signatures:
+            raise ValueError(f"the model has no {signature!r}: {sorted(self._signatures)}")
+        return self._patiently(self._transport.run, signature, inputs)
+
+    def _patiently(self, function, *arguments):
+        for attempt in range(self.retries + 1):
+            try:
+                return function(*arguments)
+            except ServingError as error:
+                if error.code is not Code.UNAVAILABLE or attempt == self.retries:
+                    raise
+            wait = min(self.backoff * 2**attempt, _LONGEST_WAIT)
+            time.sleep(wait * random.uniform(0.5, 1.0))  # replicas of us must not come in step
+        raise AssertionError("unreachable")
+
+    def _adopt(self, flat: Mapping[str, np.ndarray], keep: Mapping[int, float] | None = None):
+        names = self._signatures["initial_state"].outputs
+        self._state = {name: flat[name] for name in names}
+        self._keep = dict(keep or {})
+
+    def _edit(self, signature: str, id: int) -> None:
+        if id not in self._entries():
+            raise KeyError(f"no entry {id} in memory; there are {list(self._entries())}")
+        self._adopt(self._run(signature, self._with(id=np.array([id], np.int64))), self._keep)
+
+    def _entries(self) -> dict[int, Entry]:
+        ids, pinned = self._state["ids"][0].tolist(), self._state["pinned"][0].tolist()
+        texts = self._state[TEXT][0].tolist() if TEXT in self._state else [b""] * len(ids)
+        return {
+            id: Entry(id, _text(text), self._keep.get(id), pin)
+            for id, text, pin in zip(ids, texts, pinned, strict=True)
+            if id != memory.EMPTY
+        }
+
+    def _decided(self, texts: list[str], outputs) -> list[Observation | None]:
+        """Adopts the new memory and tells what became of each sentence."""
+        known, clock = self._entries(), self.clock
+        evicted = outputs["evicted"].reshape([-1]).tolist()
+        slots = outputs["slot"].reshape([-1]).tolist()
+        keep = outputs["keep"].reshape([len(slots), -1])
+        seen, last = [], None
+        for step, text in enumerate(texts):
+            if not text:
+                seen.append(None)
+                continue
+            known[clock] = entry = Entry(clock, text)
+            seen.append(Observation(entry, known.pop(evicted[step], None)))
+            clock, last = clock + 1, step
+        if last is None:
+            self._adopt(outputs, self._keep)
+            return seen
+        # The candidates of the last decision: what is there now, and what has left between it.
+        candidates = outputs["ids"][0].tolist()
+        candidates.insert(slots[last], evicted[last])
+        self._adopt(outputs, dict(zip(candidates, keep[last].tolist(), strict=True)))
+        return seen
+
+
+def _strings(value: list) -> np.ndarray:
+    """Nested lists of str as an array of UTF-8 bytes."""
+    array = np.array(value, object)
+    flat = [item.encode("utf-8", "replace") for item in array.ravel()]
+    result = np.empty(len(flat), object)
+    result[:] = flat
+    return result.reshape(array.shape)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _nested(flat: Mapping[str, np.ndarray]) -> memory.MemoryState:
+    return memory.from_flat({name: tf.constant(value) for name, value in flat.items()})
