@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
@@ -14,14 +14,11 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
-    packages=[
-        "lemn_tf",
-        "lemn_tf.retention",
-        "lemn_tf.readers",
-        "lemn_tf.pipelines",
-        "lemn_tf.export",
-    ],
     # `pipelines` and `export` are top-level folders but must not be top-level import names.
+    packages=[
+        *find_packages(include=["lemn_tf", "lemn_tf.*"]),
+        *(f"lemn_tf.{name}" for name in find_packages(include=["pipelines*", "export*"])),
+    ],
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     install_requires=[
         "tensorflow-cpu==2.21.*",

@@ -22,7 +22,7 @@ CORE = (
     "training",
     "trace",
 )
-OUTER = ("pipelines", "export", "agents", "mazes", "cli")
+OUTER = ("pipelines", "export", "agents", "mazes", "cli", "demo")
 
 
 def sources():
@@ -64,7 +64,7 @@ def part(name: str) -> str:
 def allowed(here: str, imported: str) -> bool:
     """Whether a module of the part `here` may import this."""
     top = imported.split(".")[0]
-    if here == "cli":
+    if here in ("cli", "demo"):
         return True
     if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
         return here == "agents"

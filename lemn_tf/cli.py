@@ -1,0 +1,110 @@
+"""The `lemn` command: the one place that joins memories, pipelines and everything else.
+
+A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`;
+decorated with `@command` it is found by `main`. `run` does its own imports, so that one subcommand
+does not load what another needs, and reports bad input as a `ValueError` or `OSError`: `main`
+prints the message, without a traceback, and exits with code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Command(Protocol):
+    """What a subcommand looks like."""
+
+    name: str
+    help: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace) -> int | None: ...
+
+
+COMMANDS: dict[str, Command] = {}
+"""The subcommands by name, in the order in which `lemn --help` lists them."""
+
+
+def command(cls: type) -> type:
+    """Adds a subcommand to `COMMANDS`."""
+    COMMANDS[cls.name] = cls()
+    return cls
+
+
+def whole_number(least: int):
+    """An argparse type: an integer of at least `least`."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or number < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}; got {text!r}")
+        return number
+
+    return convert
+
+
+@command
+class Demo:
+    """Streams generated stories through every policy and shows what each kept."""
+
+    name = "demo"
+    help = "stream generated stories through every policy and show what each kept"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--variant", default="noisy", help="original, noisy or large")
+        parser.add_argument(
+            "--episodes", type=whole_number(1), default=100, help="how many stories"
+        )
+        parser.add_argument(
+            "--slots", type=whole_number(1), default=5, help="size of the memory, N"
+        )
+        parser.add_argument(
+            "--seed", type=whole_number(0), default=1, help="of stories and weights"
+        )
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf import demo
+
+        demo.run(arguments.variant, arguments.episodes, arguments.slots, arguments.seed)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command."""
+    from lemn_tf import __version__
+
+    top = argparse.ArgumentParser(
+        prog="lemn", description="A bounded memory over an endless stream that learns what to keep."
+    )
+    top.add_argument("--version", action="version", version=f"lemn_tf {__version__}")
+    choices = top.add_subparsers(dest="command", metavar="command", required=True)
+    for name, one in COMMANDS.items():
+        one.add_arguments(choices.add_parser(name, help=one.help, description=one.help))
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    arguments = parser().parse_args(argv)
+    try:
+        return COMMANDS[arguments.command].run(arguments) or 0
+    except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError) as error:
+        print(f"lemn: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("lemn: stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
