@@ -19,8 +19,9 @@ $(READY): requirements.lock setup.py pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: could not create $(VENV). Is the venv module installed and is there room on the disk (about 3 GB)?" >&2; exit 1; }
 	@echo "installing the locked packages into $(VENV) (about a minute) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock \
-	  || { echo "error: installing requirements.lock failed. Check the network and the free disk space (about 3 GB), then run the same command again: it goes on where it stopped." >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	  || { echo "error: installing requirements.lock failed. Check the network and the free disk space (about 3 GB), then run the same command again: it goes on where it stopped. If that does not help, 'make clean' first." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . \
+	  || { echo "error: installing lemn_tf itself into $(VENV) failed; see the message above. 'make clean' and the same command start afresh." >&2; exit 1; }
 	@touch $@
 
 demo: $(READY)   ## run the main job
