@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from lemn_tf import memory, retention
+from lemn_tf import memory
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.retention.base import Decision, RetentionPolicy
@@ -113,6 +113,10 @@ class StreamReader(keras.Model):
                 self.critic(scores.features)
         self.built = True
 
+    def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
+        """The same reader, weights and all, over a memory with another policy."""
+        return StreamReader(self.reader, slots or self.memory.slots, policy, self.vocabulary)
+
     @property
     def learns(self) -> bool:
         """Whether the policy has weights to train."""
@@ -130,6 +134,8 @@ class StreamReader(keras.Model):
         """
         items = episode["items"]
         mask = tf.sequence_mask(episode["length"], tf.shape(items)[1])
+        if not (training or self.memory.policy.stochastic):
+            seed = None  # a seed means sampling
         after_step = None
         if type(self.memory.policy).attend is not RetentionPolicy.attend:
             after_step = self._feedback(episode)
@@ -173,6 +179,7 @@ class StreamReader(keras.Model):
         on_subsets: float = 0.5,
         keep_share: tuple[float, float] = (0.5, 1.0),
         linear: bool = False,
+        acting: str | RetentionPolicy | None = None,
         seed: int = 0,
         updates: int = 1,
         shards: int = 1,
@@ -188,6 +195,7 @@ class StreamReader(keras.Model):
             on_subsets: weight of the reader's loss on random parts of the whole past.
             keep_share: range of the share of the past that such a part keeps.
             linear: attention without softmax, if the reader can (MemN2N's linear start).
+            acting: another policy that fills the memory while training, such as "fifo".
             seed: of all sampling; a run is a function of it and the data.
             updates: how many there will be, for objectives with a schedule.
             shards: parts of a batch whose gradients are computed side by side, one core each.
@@ -199,6 +207,9 @@ class StreamReader(keras.Model):
         self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
         self.keep_share, self.linear, self.seed, self.shards = keep_share, linear, seed, shards
         self.updates = max(updates, 1)
+        if acting is not None and objectives:
+            raise ValueError("a policy learns from its own decisions: acting= goes without objectives")
+        self._acting = None if acting is None else self.with_policy(acting)
         self._gradients = tf.function(self.gradients, jit_compile=jit_compile)
         self._outcome = tf.function(self.outcome, jit_compile=jit_compile)
         self._meters = {}
@@ -225,7 +236,8 @@ class StreamReader(keras.Model):
             total += self.on_subsets * part
             logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
         if self.on_policy or self.objectives:
-            decisions, kept = self.act(episode, training=bool(self.objectives), seed=seed)
+            actor = self._acting or self
+            decisions, kept = actor.act(episode, training=bool(self.objectives), seed=seed)
             decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
             part, right = reader_loss(self.answer(episode, kept, codes, **options).logits)
             total += self.on_policy * part

