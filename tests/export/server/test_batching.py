@@ -1,0 +1,95 @@
+"""Concurrent requests are joined, and nobody suffers for it."""
+
+import threading
+import time
+from concurrent import futures
+
+import numpy as np
+import pytest
+
+from lemn_tf.export.server import Servable
+from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.errors import Code, ServingError
+
+
+class Doubles:
+    """Stands in for a signature: doubles `x`, fails on negative numbers, waits for `go`."""
+
+    def __init__(self):
+        self.inputs, self.batches, self.calls, self.go = {"x": None}, True, [], threading.Event()
+
+    def rows(self, arrays):
+        return len(arrays["x"])
+
+    def __call__(self, arrays):
+        self.calls.append(arrays["x"].shape)
+        assert self.go.wait(10)
+        if (arrays["x"] < 0).any():
+            raise ServingError(Code.INVALID_ARGUMENT, "x: negative")
+        return {"y": 2 * arrays["x"]}
+
+
+def crowd(batcher, arrays, deadline=None):
+    """Starts a first call, lets the others queue up behind it, then lets all go."""
+    with futures.ThreadPoolExecutor(len(arrays)) as pool:
+        waiting = []
+        for number, array in enumerate(arrays):
+            waiting.append(pool.submit(batcher.run, {"x": np.array(array)}, deadline))
+            limit = time.monotonic() + 5
+            while time.monotonic() < limit and not (
+                batcher.signature.calls and len(batcher._queue) >= number
+            ):
+                time.sleep(0.001)
+        batcher.signature.go.set()
+        futures.wait(waiting)
+    return waiting
+
+
+def test_requests_that_wait_are_joined():
+    batcher = Batcher(Doubles())
+    results = [w.result() for w in crowd(batcher, [[1], [2, 3], [4]])]
+    assert [outputs["y"].tolist() for outputs, _ in results] == [[2], [4, 6], [8]]
+    assert [batch for _, batch in results] == [1, 2, 2]
+    assert batcher.signature.calls == [(1,), (3,)]
+
+
+def test_one_bad_request_does_not_fail_the_others():
+    batcher = Batcher(Doubles())
+    _, good, bad, other = crowd(batcher, [[1], [2], [-3], [4]])
+    assert good.result()[0]["y"].tolist() == [4]
+    assert other.result()[0]["y"].tolist() == [8]
+    with pytest.raises(ServingError, match="negative"):
+        bad.result()
+    assert batcher.signature.calls == [(1,), (3,), (1,), (1,), (1,)]
+    assert batcher.run({"x": np.array([5])})[0]["y"].tolist() == [10]
+
+
+def test_only_requests_of_one_shape_are_joined_and_only_so_many_rows():
+    batcher = Batcher(Doubles(), most_rows=3)
+    crowd(batcher, [[[1]], [[1, 1]], [[2]], [[2, 2]], [[3]] * 2, [[4]]])
+    assert sorted(batcher.signature.calls) == [(1, 1), (1, 1), (2, 2), (3, 1)]
+
+
+def test_a_request_that_waited_too_long_is_not_run():
+    batcher = Batcher(Doubles())
+    first = threading.Thread(target=batcher.run, args=({"x": np.array([1])},))
+    first.start()
+    with pytest.raises(ServingError, match="deadline"):
+        batcher.run({"x": np.array([2])}, time.monotonic() + 0.05)
+    batcher.signature.go.set()
+    first.join()
+    assert batcher.signature.calls == [(1,)]
+
+
+def test_many_threads(toy):
+    servable = Servable(toy / "1")
+    batcher = Batcher(servable.signature("double"))
+
+    def ask(n):
+        outputs, batch = batcher.run({"x": np.full([1 + n % 3, 2], float(n))})
+        assert outputs["y"].tolist() == [[2.0 * n] * 2] * (1 + n % 3)
+        return batch
+
+    with futures.ThreadPoolExecutor(32) as pool:
+        assert max(pool.map(ask, range(1000))) > 1
+    servable.close()
