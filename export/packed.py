@@ -38,8 +38,8 @@ class Packing:
     >>> fresh = {"clock": tf.constant([0], tf.int64), "text": tf.constant([["", ""]])}
     >>> packing = Packing(spec, "0123456789abcdef", fresh)
     >>> packed = packing.pack({"clock": tf.constant([7], tf.int64), "text": [["a", "bcd"]]})
-    >>> packed.numpy()
-    array([b'lemn1.0123456789abcdef....'], dtype=object)
+    >>> packed.numpy()[0]
+    b'lemn1.0123456789abcdef.ijePytCr61MHAAAAAAAAAAEAAAADAAAAYWJjZA'
     >>> packing.unpack(packed)["text"].numpy()
     array([[b'a', b'bcd']], dtype=object)
     """

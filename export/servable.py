@@ -20,6 +20,7 @@ from lemn_tf import memory
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
 from lemn_tf.model import StreamReader
+from lemn_tf.retention import Oracle
 from lemn_tf.text import Vocabulary
 
 Nest = Any
@@ -113,6 +114,8 @@ def text_servable(
         raise ValueError("the reader does not say how long a sentence is: pass length=")
     question_length = question_length or length
     reader, policy = model.reader, model.memory.policy
+    if isinstance(policy, Oracle):
+        raise ValueError("the oracle's policy needs to know the future: it cannot be served")
 
     def encode(items: Tensors) -> Nest:
         text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
