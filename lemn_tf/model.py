@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from lemn_tf import memory
+from lemn_tf import memory, retention
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.retention.base import Decision, RetentionPolicy
@@ -59,14 +59,21 @@ Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class PolicyView(keras.layers.Layer):
-    """phi: what the retention policy sees of an entry, by way of the reader's encoding."""
+    """phi: what the retention policy sees of an entry, by way of the reader's encoding.
 
-    def __init__(self, reader: Reader, **kwargs):
+    Args:
+        reader: encodes the entries.
+        matching: the reader's attention, if the policy is IM-LEMN and goes by it.
+    """
+
+    def __init__(self, reader: Reader, matching: keras.layers.Layer | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.reader = reader
+        self.reader, self.matching = reader, matching
         self.built = True
 
     def call(self, entries):
+        if self.matching is not None:
+            return self.matching.view(entries)
         return self.reader.vectors(self.reader.encode(entries))
 
 
@@ -98,17 +105,23 @@ class StreamReader(keras.Model):
         super().__init__(**kwargs)
         self.reader = reader
         self.vocabulary = vocabulary
-        self.memory = EpisodicMemory(slots, policy, PolicyView(reader, name="view"), name="memory")
+        view = PolicyView(reader, name="view")
+        if policy == "im-lemn" and hasattr(reader, "matching"):
+            view.matching = reader.matching()
+            policy = retention.get("im-lemn", similarity=view.matching)
+        self.clairvoyant = policy == "oracle"  # sees the future, not the entries
+        self.memory = EpisodicMemory(
+            slots, policy, None if self.clairvoyant else view, name="memory"
+        )
         self.critic = keras.layers.Dense(1, name="critic")
-        self.build_policy()
+        self._create_weights()
 
-    def build_policy(self):
+    def _create_weights(self):
         """Creates every weight now: the sizes are known from the reader."""
-        tokens = tf.zeros([1, 1, 1], tf.int32)
         with tf.init_scope():
-            self.memory.encode(tokens)
-            _, decisions = self.memory(tokens)
-            scores = self.memory.replay(self.memory.encode(tokens), decisions)
+            items = tf.zeros([1, 1, 1], tf.float32 if self.clairvoyant else tf.int32)
+            _, decisions = self.memory(items)
+            scores = self.memory.replay(self.memory.encode(items), decisions)
             if scores.features.shape[-1]:
                 self.critic(scores.features)
         self.built = True
@@ -132,7 +145,7 @@ class StreamReader(keras.Model):
         Returns:
             The decisions, and what was in memory at each question, ids `[B, Q, N]`.
         """
-        items = episode["items"]
+        items = needed_at(episode) if self.clairvoyant else episode["items"]
         mask = tf.sequence_mask(episode["length"], tf.shape(items)[1])
         if not (training or self.memory.policy.stochastic):
             seed = None  # a seed means sampling
@@ -245,7 +258,8 @@ class StreamReader(keras.Model):
             logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
             logs["support_recall"] = recall(episode, kept)
         if self.objectives:
-            scores = self.memory.replay(self.reader.vectors(codes), decisions, seed)
+            vectors = self.memory.encode(episode["items"])
+            scores = self.memory.replay(vectors, decisions, seed)
             rollout = Rollout(
                 episode,
                 decisions,
@@ -340,19 +354,21 @@ class StreamReader(keras.Model):
     # -- saving -----------------------------------------------------------------------------------
 
     def get_config(self):
+        policy = self.memory.policy
+        by_name = self.clairvoyant or self.memory.encoder.matching is not None
         return {
             **super().get_config(),
             "reader": keras.saving.serialize_keras_object(self.reader),
             "slots": self.memory.slots,
-            "policy": keras.saving.serialize_keras_object(self.memory.policy),
+            "policy": policy.name if by_name else keras.saving.serialize_keras_object(policy),
             "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
         }
 
     @classmethod
     def from_config(cls, config):
-        for key in ("reader", "policy", "vocabulary"):
-            config[key] = keras.saving.deserialize_keras_object(config[key])
-        return cls(**config)
+        parts = [key for key in ("reader", "policy", "vocabulary") if isinstance(config[key], dict)]
+        made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
+        return cls(**{**config, **made})
 
 
 def kept_at(decisions: Decision, ask_at: tf.Tensor) -> tf.Tensor:
@@ -362,6 +378,13 @@ def kept_at(decisions: Decision, ask_at: tf.Tensor) -> tf.Tensor:
     after = tf.where(places >= slot[..., None], ids[..., 1:], ids[..., :-1])  # [B, T, N]
     kept = tf.gather(after, tf.maximum(ask_at - 1, 0), batch_dims=1)
     return tf.where((ask_at > 0)[..., None], kept, tf.constant(memory.EMPTY, ids.dtype))
+
+
+def needed_at(episode: Episode) -> tf.Tensor:
+    """What the oracle sees of each item: when it will be needed, `[B, T, Q]` clocks, else -1."""
+    items = tf.range(tf.shape(episode["items"])[1])[:, None]  # [T, 1]
+    needs = tf.reduce_any(episode["support"][:, None] == items[..., None], axis=-1)  # [B, T, Q]
+    return tf.cast(tf.where(needs, episode["ask_at"][:, None], -1), tf.float32)
 
 
 def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

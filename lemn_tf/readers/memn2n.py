@@ -93,6 +93,10 @@ class MemN2N(Reader):
         logits = tf.einsum("...d,vd->...v", u, output) + self.bias
         return Answer(logits, attention)
 
+    def match(self, query, codes, ids) -> tf.Tensor:
+        """The attention logits averaged over the hops, `[..., M]`."""
+        return self._hops(query, codes, ids)[2]
+
     def _hops(self, query, codes, ids, linear=False):
         used = ids != EMPTY
         places = min(ids.shape[-1] or self.max_slots, self.max_slots)
@@ -115,6 +119,42 @@ class MemN2N(Reader):
             attention += soft
         return u, attention / self.hops, match / self.hops
 
+    def matching(self) -> Matching:
+        """What IM-LEMN matches the input with: this reader's own attention."""
+        return Matching(self, name="matching")
+
     def get_config(self):
         names = ("vocabulary_size", "sentence_length", "units", "hops", "max_slots")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class Matching(keras.layers.Layer):
+    """z of IM-LEMN on a MemN2N: the attention logits of the input, averaged over the hops.
+
+    The input is embedded by a GRU over its words, c_t, and put to the memory like a question. What
+    the policy sees of an entry (`view`) is therefore its code in the reader, and its c beside it.
+    """
+
+    def __init__(self, reader: MemN2N, **kwargs):
+        super().__init__(**kwargs)
+        self.reader = reader
+        self.controller = keras.layers.GRU(reader.units, name="controller")
+        self.controller.build((None, None, reader.units))
+        self.built = True
+
+    def view(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Sentences `[..., L]` -> `[..., (K + 1) d + d]`."""
+        reader = self.reader
+        table = tf.convert_to_tensor(reader.words)[:, : reader.units]
+        flat = tf.reshape(tokens, [-1, tokens.shape[-1]])
+        words = tf.gather(table, flat) * reader.units**0.5
+        c = self.controller(words, mask=flat > 0)
+        c = tf.reshape(c, tf.concat([tf.shape(tokens)[:-1], [reader.units]], axis=0))
+        return tf.concat([reader.encode(tokens), c], axis=-1)
+
+    def call(self, inputs):
+        newcomer, vectors, ids = inputs
+        c = newcomer[..., -self.reader.units :]
+        codes = vectors[..., : -self.reader.units]
+        return c, self.reader.match(c, codes, ids)

@@ -13,7 +13,7 @@ class Similarity(keras.layers.Layer):
     """z_{t,i} = (W_c c_t) . (W_e e_{t,i}) / sqrt(d): a learned similarity of input and memory.
 
     Call arguments:
-        inputs: `(newcomer [..., D], vectors [..., M, D])`.
+        inputs: `(newcomer [..., D], vectors [..., M, D], ids [..., M])`; ids are not used here.
 
     Returns:
         `(c [..., d], z [..., M])`, the encoded input and its match with every cell.
@@ -31,7 +31,7 @@ class Similarity(keras.layers.Layer):
         self.memory_encoding.build(shapes[1])
 
     def call(self, inputs):
-        newcomer, vectors = inputs
+        newcomer, vectors, _ = inputs
         c = self.input_encoding(newcomer)
         e = self.memory_encoding(vectors)
         scale = tf.sqrt(tf.cast(tf.shape(c)[-1], c.dtype))
@@ -55,8 +55,8 @@ class InputMatching(RetentionPolicy):
     absorbs.
 
     Args:
-        similarity: layer from `(newcomer, vectors)` to `(c, z)`; default a learned `Similarity`.
-            A reader may supply its own attention, as the paper does with MemN2N.
+        similarity: layer from `(newcomer, vectors, ids)` to `(c, z)`; default a learned
+            `Similarity`. A reader may supply its own attention, as the paper does with MemN2N.
     """
 
     def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
@@ -68,8 +68,9 @@ class InputMatching(RetentionPolicy):
         width = shape[-1]
         self.nop = self.add_weight(shape=(width,), initializer="glorot_uniform", name="nop")
         if not self.similarity.built:
-            self.similarity.build([(None, width), (None, None, width)])
-        c, _ = self.similarity((tf.zeros([1, width]), tf.zeros([1, 1, width])))
+            self.similarity.build([(None, width), (None, None, width), (None, None)])
+        one = tf.zeros([1, 1, width])
+        c, _ = self.similarity((one[:, 0], one, tf.zeros([1, 1], tf.int64)))
         self.gate.build((None, c.shape[-1]))
 
     def carry_spec(self):
@@ -79,7 +80,7 @@ class InputMatching(RetentionPolicy):
         newcomer = cells.vectors[..., -1, :]
         nop = tf.broadcast_to(tf.convert_to_tensor(self.nop), tf.shape(newcomer))
         vectors = tf.concat([cells.vectors[..., :-1, :], nop[..., None, :]], axis=-2)
-        c, z = self.similarity((newcomer, vectors))
+        c, z = self.similarity((newcomer, vectors, cells.ids))
         return z, self.gate(c), c
 
     def score(self, seen, cells, carry):

@@ -1,0 +1,212 @@
+"""What the bAbI commands share: stories to batches, a model for them, training it, scoring it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import recipes, retention, training
+from lemn_tf.hindsight import Hindsight
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import babi
+from lemn_tf.pipelines.text import batched
+from lemn_tf.readers import MemN2N
+from lemn_tf.recipes import Phase
+from lemn_tf.text import Vocabulary
+
+BUCKETS = 3
+"""How many lengths the streams of one file are padded to: each is one XLA program."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a bAbI run is made; written to its folder.
+
+    Attributes:
+        train, valid: files in bAbI's text format.
+        policy, slots: of the memory.
+        recipe, trainer: see `lemn_tf.recipes`.
+        episodes: new lengths of phases by name.
+        units: d in the paper.
+        hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4.
+        shuffle: the appendix's ablation.
+        store_questions: whether questions enter the stream as items too.
+        seed: of everything random.
+        changes: new values for the fields of the phases that train the policy.
+    """
+
+    train: str
+    valid: str
+    policy: str = "st-lemn"
+    slots: int = 5
+    recipe: str = "lemn"
+    trainer: str | None = None
+    episodes: dict[str, int] = dataclasses.field(default_factory=dict)
+    units: int = 20
+    hidden: int | None = None
+    shuffle: bool = False
+    store_questions: bool = False
+    seed: int = 0
+    changes: dict = dataclasses.field(default_factory=dict)
+
+    def phases(self) -> tuple[Phase, ...]:
+        phases = recipes.get(self.recipe, self.trainer, self.episodes, **self.changes)
+        learns = self.policy in ("im-lemn", "s-lemn", "st-lemn")
+        return phases if learns else recipes.without_policy(phases)
+
+
+class Stories:
+    """Encoded stories, ready to be batched in any order.
+
+    Args:
+        path: a file in bAbI's text format.
+        vocabulary: maps words to ids; None builds one from this file.
+        length: words of a sentence; None for the longest in this file.
+        store_questions: see `Settings`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        vocabulary: Vocabulary | None = None,
+        length: int | None = None,
+        store_questions: bool = False,
+    ):
+        stories = babi.read_stories(path)
+        if vocabulary is None:
+            vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+        self.stories, self.vocabulary = stories, vocabulary
+        self.arrays = babi.encode(stories, vocabulary, store_questions, length)
+        self.sentence_length = length or max(
+            self.arrays["items"].shape[-1], self.arrays["questions"].shape[-1]
+        )
+
+    def batches(self, batch_size: int, **options) -> tf.data.Dataset:
+        """See `lemn_tf.pipelines.babi.dataset`."""
+        return batched(
+            self.arrays, self.arrays["length"], batch_size, cut=["items"], **options
+        )
+
+
+def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
+    """An untrained model."""
+    keras.utils.set_random_seed(settings.seed)
+    reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
+    policy = settings.policy
+    if policy in ("s-lemn", "st-lemn"):
+        policy = retention.get(policy, hidden=settings.hidden, shuffle=settings.shuffle)
+    return StreamReader(reader, settings.slots, policy, vocabulary)
+
+
+def objectives(phase: Phase) -> list:
+    """The objectives that a phase names."""
+    common = {
+        "discount": phase.discount,
+        "entropy": phase.entropy,
+        "final_entropy": phase.final_entropy,
+    }
+    made = []
+    for name in phase.objectives:
+        if name == "hindsight":
+            made.append(Hindsight(**common))
+        elif name == "a2c":
+            from lemn_tf.agents.actor_critic import ActorCritic
+
+            made.append(ActorCritic(reward=phase.reward, **common))
+        else:
+            raise ValueError(f"unknown objective {name!r}; known are hindsight, a2c")
+    return made
+
+
+def train(
+    settings: Settings,
+    out: str | os.PathLike | None = None,
+    shards: int = 1,
+    callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
+    reader_from: StreamReader | None = None,
+) -> StreamReader:
+    """Trains a model, or goes on with the run in `out`.
+
+    Args:
+        settings: how.
+        out: folder of the run; None keeps nothing.
+        shards: see `StreamReader.compile`.
+        callbacks: see `lemn_tf.training.train`.
+        reader_from: start from this model's trained reader and leave out the phases before the
+            policy's.
+    """
+    data = Stories(settings.train, store_questions=settings.store_questions)
+    words, length = data.vocabulary, data.sentence_length
+    data = Stories(settings.train, words, length, settings.store_questions)
+    valid = Stories(settings.valid, words, length, settings.store_questions)
+    model = build(settings, words, length)
+    phases = settings.phases()
+    if reader_from is not None:
+        model.reader.set_weights(reader_from.reader.get_weights())
+        first = next((i for i, p in enumerate(recipes.get(settings.recipe)) if p.objectives), 0)
+        phases = phases[first:]
+    run = None
+    if out is not None:
+        config = {**dataclasses.asdict(settings), "phases": [dataclasses.asdict(p) for p in phases]}
+        run = training.Run(out, json.loads(json.dumps(config)))
+
+    def batches(index: int, phase: Phase, start: int) -> tf.data.Dataset:
+        seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0])
+        return data.batches(
+            phase.batch_size,
+            buckets=BUCKETS,
+            shuffle_seed=seed,
+            repeat=True,
+            drop_remainder=True,
+            start=start,
+        )
+
+    training.train(
+        model,
+        phases,
+        batches,
+        valid.batches(256, buckets=1),
+        objectives,
+        run,
+        settings.seed,
+        shards,
+        callbacks=callbacks,
+    )
+    return model
+
+
+def score(
+    model: StreamReader,
+    path: str | os.PathLike,
+    slots: int | None = None,
+    store_questions: bool = False,
+    jit_compile: bool = False,
+) -> dict:
+    """Answers every question of a file; see `lemn evaluate` for what comes back."""
+    length = model.reader.sentence_length
+    data = Stories(path, model.vocabulary, length, store_questions)
+    outcome = tf.function(model.outcome, jit_compile=jit_compile)
+    seed = tf.constant([0, 0])
+    totals: dict[str, int] = {}
+    for batch in data.batches(256, buckets=BUCKETS):
+        counts = outcome(batch, slots=slots, seed=seed)
+        totals = {name: totals.get(name, 0) + int(n) for name, n in counts.items()}
+    questions = max(totals["questions"], 1)
+    return {
+        "error_rate": round(100 * (1 - totals["right"] / questions), 3),
+        "questions": totals["questions"],
+        "support_recall": round(100 * totals["supported"] / questions, 3),
+        "right_if_supported": round(100 * totals["both"] / max(totals["supported"], 1), 3),
+        "policy": model.memory.policy.name,
+        "slots": slots or model.memory.slots,
+        "store_questions": store_questions,
+        "data": Path(path).name,
+        "stories": len(data.stories),
+    }

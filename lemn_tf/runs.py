@@ -1,0 +1,51 @@
+"""Trained models by name: a preset that ships with the package, a run's folder, a `.keras` file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import keras
+
+# Loading needs every class that a saved model may hold to be registered.
+from lemn_tf import readers, text  # noqa: F401
+from lemn_tf.model import StreamReader
+
+PRESETS = Path(__file__).parent / "presets"
+
+
+def presets() -> list[str]:
+    """The names of the models that ship with the package."""
+    return sorted(path.stem for path in PRESETS.glob("*.keras"))
+
+
+def from_preset(name: str) -> StreamReader:
+    """A trained model that ships with the package.
+
+    Args:
+        name: one of `presets()`, such as "babi-noisy-st-lemn-5".
+    """
+    path = PRESETS / f"{name}.keras"
+    if not path.is_file():
+        raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets()) or 'none'}")
+    return keras.saving.load_model(path, compile=False)
+
+
+def load(name: str | os.PathLike) -> StreamReader:
+    """A trained model by the name of a preset, the folder of a run, or a `.keras` file."""
+    path = Path(name)
+    if (path / "model.keras").is_file():
+        path = path / "model.keras"
+    if path.is_file():
+        try:
+            return keras.saving.load_model(path, compile=False)
+        except Exception as error:
+            raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+    if path.is_dir():
+        raise ValueError(f"{path} is no finished run: expected a model.keras in it")
+    if str(name) in presets():
+        return from_preset(str(name))
+    raise ValueError(
+        f"no run, .keras file or preset called {str(name)!r}; presets are "
+        f"{', '.join(presets()) or 'none'}"
+    )
