@@ -28,10 +28,10 @@ demo: $(READY)   ## run the main job
 	$(BIN)/lemn demo
 
 test: lint       ## lint, then the quick tests (under 10 minutes on two cores)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-all: lint   ## the quick tests and the slow ones
-	$(BIN)/python -m pytest -q -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
 
 lint: $(READY)   ## ruff check and format check
 	$(BIN)/ruff check .

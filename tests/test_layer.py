@@ -28,10 +28,9 @@ def test_the_example_of_the_readme(tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("policy", ["fifo", "st-lemn"])
-def test_in_a_functional_model(policy, tmp_path):
+def test_in_a_functional_model(tmp_path):
     items = keras.Input((None, 6))
-    state, decisions = EpisodicMemory(3, policy)(keras.layers.Masking()(items))
+    state, decisions = EpisodicMemory(3, "st-lemn")(keras.layers.Masking()(items))
     assert state.entries.shape == (None, 3, 6)
     assert state.ids.dtype == "int64"
     assert decisions.keep.shape == (None, None, 4)
@@ -169,7 +168,7 @@ def test_padding_in_the_middle_changes_nothing():
 
 def test_sampling():
     layer = EpisodicMemory(3, "uniform")
-    items = tf.zeros([4, 40, 2])
+    items = tf.zeros([4, 12, 2])
 
     @tf.function(autograph=False)
     def seeded(seed):
@@ -186,7 +185,7 @@ def test_sampling():
     assert ids() == ids()
     rows = ids(seed=[1, 2])
     assert rows[0] != rows[1]
-    padded, _ = layer(tf.zeros([4, 45, 2]), mask=tf.sequence_mask([40] * 4, 45), seed=[1, 2])
+    padded, _ = layer(tf.zeros([4, 15, 2]), mask=tf.sequence_mask([12] * 4, 15), seed=[1, 2])
     assert padded.ids.numpy().tolist() == rows
 
 
@@ -212,14 +211,13 @@ def test_time_to_live():
     assert state.ids.numpy().tolist() == [[0, 3]]
 
 
-@pytest.mark.parametrize(("shape", "jit"), [((2, 5, 4), True), ((None, None, 4), False)])
-def test_gradients_through_a_compiled_stream(shape, jit):
+def test_gradients_through_a_compiled_stream():
     """XLA differentiates loops over known shapes only: let it compile for each shape."""
     layer = EpisodicMemory(2, "st-lemn")
     layer.initial_state(1, tf.TensorSpec([4]))
     weights = [w.value for w in layer.trainable_weights]
 
-    @tf.function(input_signature=[tf.TensorSpec(shape)], jit_compile=jit)
+    @tf.function(input_signature=[tf.TensorSpec([2, 5, 4])], jit_compile=True)
     def gradients(items):
         with tf.GradientTape() as tape:
             _, decisions = layer(items, training=True, seed=[1, 2])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lemn_tf import memory
 from lemn_tf.memory import EMPTY, NEVER, MemoryState
 
-QUICK = hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+QUICK = hypothesis.settings(max_examples=40, deadline=None, derandomize=True)
 ENTRY = {"tokens": tf.TensorSpec([2], tf.int32), "text": tf.TensorSpec([], tf.string)}
 CARRY = (tf.TensorSpec([3]), tf.TensorSpec([], tf.int64))
 
@@ -181,6 +181,14 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
         memory.save(small(), tmp_path / "nowhere" / "state")
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A state, and its file's content."""
+    path = tmp_path_factory.mktemp("memory") / "state"
+    memory.save(small(), path)
+    return small(), path.read_bytes()
+
+
 # -- files that are not what they should be --------------------------------------------------------
 
 
@@ -235,11 +243,10 @@ def test_load_refuses_another_kind(tmp_path):
 
 @QUICK
 @hypothesis.given(data=st.data())
-def test_a_damaged_file_is_refused_or_harmless(data, tmp_path_factory):
+def test_a_damaged_file_is_refused_or_harmless(saved, data, tmp_path_factory):
+    state, whole = saved
+    content = bytearray(whole)
     path = tmp_path_factory.mktemp("memory") / "state"
-    state = small()
-    memory.save(state, path)
-    content = bytearray(path.read_bytes())
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     else:

@@ -112,8 +112,11 @@ def pytest_generate_tests(metafunc):
     for argument, kinds in (("subject", ("memory", "reader")), ("remember", ("memory",))):
         if argument in metafunc.fixturenames:
             chosen = [subject for subject in SUBJECTS if subject.kind in kinds]
-            names = [subject.name for subject in chosen]
-            metafunc.parametrize(argument, chosen, ids=names, indirect=argument == "remember")
+            rows = [  # what is made once for a subject is made in one process
+                pytest.param(one, id=one.name, marks=pytest.mark.xdist_group(one.name))
+                for one in chosen
+            ]
+            metafunc.parametrize(argument, rows, indirect=argument == "remember")
 
 
 @pytest.fixture

@@ -31,16 +31,12 @@ _LIVES = {}
 
 
 def live(remember, stream):
-    observe = tf.function(
-        lambda state, item, pinned, ttl: remember.observe(state, item, pinned, ttl),
-        autograph=False,
-    )
     state = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
     for t in range(STEPS):
         pinned = tf.constant([t == 1, t in (0, 2), False])
         ttl = tf.constant(2 if t in (4, 5, 6) else 1000)
         before = state
-        state, decision = observe(state, stream[t], pinned, ttl)
+        state, decision = remember.observe(state, stream[t], pinned, ttl)
         yield before, decision, state
         if t == 9:
             state = memory.forget(state, tf.constant([-7, -7, int(np.max(state.ids[2]))]))
@@ -95,46 +91,30 @@ def test_expired_entries_leave_first(lived):
             assert not expired or int(decision.evicted[row]) in expired
 
 
-@pytest.fixture
-def whole(remember):
-    """`call` as a graph function of stream and state; a policy that shuffles gets a seed."""
-    if remember not in _WHOLE:
-        seed = seed_of(remember)
-        _WHOLE[remember] = tf.function(
-            lambda items, state: remember(items, initial_state=state, seed=seed),
-            autograph=False,
-            reduce_retracing=True,
-        )
-    return _WHOLE[remember]
-
-
-_WHOLE = {}
-
-
 def seed_of(remember):
     return tf.constant([8, 9]) if getattr(remember.policy, "shuffle", False) else None
 
 
-def test_law_5_step_by_step_is_the_whole_stream(remember, stream, whole):
+def test_law_5_step_by_step_is_the_whole_stream(remember, stream):
     items = tf.transpose(stream, [1, 0, 2])
     held = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
-    state, decisions = whole(items, held)
     seed = seed_of(remember)
-    step = tf.function(lambda held, item: remember.observe(held, item, seed=seed), autograph=False)
+    state, decisions = remember(items, seed=seed)
     for t in range(STEPS):
-        held, decision = step(held, items[:, t])
+        held, decision = remember.observe(held, items[:, t], seed=seed)
         for name in decision._fields:
             one, all_at_once = getattr(decision, name), getattr(decisions, name)[:, t]
             np.testing.assert_allclose(one, all_at_once, atol=1e-5, err_msg=name)
     same(held, state)
 
 
-def test_law_5_a_stream_can_be_cut_anywhere(remember, stream, whole):
+def test_law_5_a_stream_can_be_cut_anywhere(remember, stream):
     items = tf.transpose(stream, [1, 0, 2])
-    begin = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
-    state, _ = whole(items, begin)
-    half, _ = whole(items[:, :7], begin)
-    again, _ = whole(items[:, 7:], memory.from_flat(memory.to_flat(half)))
+    seed = seed_of(remember)
+    state, _ = remember(items[:, :9], seed=seed)
+    half, _ = remember(items[:, :5], seed=seed)
+    half = memory.from_flat(memory.to_flat(half))
+    again, _ = remember(items[:, 5:9], initial_state=half, seed=seed)
     same(again, state)
 
 

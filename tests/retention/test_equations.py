@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
-from lemn_tf.retention import Cells
+from lemn_tf.retention import Cells, decide
 
 WIDTH, STEPS, ROWS = 8, 50, 2
 
@@ -160,7 +160,9 @@ def test_policy_is_the_papers_equations(name, slots):
     def step(state, item):
         cells = memory.candidates(state, item)
         scores = layer.policy(Cells(cells.entries, cells.ids, cells.clock), cells.carry)
-        return scores.logits, *layer.observe(state, item)
+        decision = decide(scores.logits, cells)
+        after = memory.evict_from(cells._replace(carry=scores.carry), decision.slot)
+        return scores.logits, after, decision
 
     # In the second row an entry is forgotten now and then: a memory with holes, filling again.
     forget_at = {t: int(generator.integers(max(0, t - slots), t + 1)) for t in range(7, STEPS, 6)}
@@ -184,7 +186,7 @@ def test_policy_is_the_papers_equations(name, slots):
 @pytest.mark.parametrize("name", list(TRANSCRIPTIONS))
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_step_by_step_is_all_steps_at_once(name, shuffle):
-    """observe, call and replay: the same slots, logits and carry; padded rows included."""
+    """Steps, call and replay: the same slots, logits and carry; padded rows included."""
     if shuffle and name == "im-lemn":
         pytest.skip("each cell is scored on its own: there is no order to shuffle")
     seed = tf.constant([3, 4]) if shuffle else None
@@ -202,7 +204,7 @@ def test_step_by_step_is_all_steps_at_once(name, shuffle):
     def step(held, item):
         cells = memory.candidates(held, item)
         opinion = layer.policy(Cells(cells.entries, cells.ids, cells.clock, seed), cells.carry)
-        return cells, opinion, layer.observe(held, item)[1]
+        return cells, opinion, decide(opinion.logits, cells)
 
     state, decisions, scores = at_once(items)
     held = layer.initial_state(3, tf.TensorSpec([WIDTH]))
