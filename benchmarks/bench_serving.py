@@ -1,0 +1,274 @@
+"""How fast the embedded server answers `observe`, beside what it is made of.
+
+    python benchmarks/bench_serving.py [--model DIR] [--seconds 5] [--clients 1 8 64] [--json]
+
+Three processes: the server under test, a bare gRPC echo server that returns as many bytes as it
+gets, and this one, which is the clients (one event loop, requests made once and sent again and
+again) and which also calls the signature itself. The aims: with one client, the median over gRPC
+is at most twice the echo's plus the call's; with 64, batching gives 5 times the requests of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from concurrent import futures
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import grpc
+import numpy as np
+
+METHOD = "/tensorflow.serving.PredictionService/Predict"
+TEXT = b"Mary went to the garden."
+
+
+def serve(path: str, pipe) -> None:
+    """The process of the server under test; ends when the pipe says so."""
+    from lemn_tf.export.server import Server
+
+    with Server(path, port=0, rest_port=0) as server:
+        pipe.send((server.port, server.rest_port))
+        pipe.recv()
+
+
+def echo(pipe) -> None:
+    """The process of the echo server."""
+
+    class Everything(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.unary_unary_rpc_method_handler(lambda body, context: body)
+
+    server = grpc.server(futures.ThreadPoolExecutor(128))
+    server.add_generic_rpc_handlers([Everything()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    pipe.send((port, 0))
+    pipe.recv()
+    server.stop(None)
+
+
+@contextlib.contextmanager
+def process(target, *arguments):
+    """Runs `target` in a fresh process; gives its ports."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    child = context.Process(target=target, args=(*arguments, there), daemon=True)
+    child.start()
+    try:
+        yield here.recv()
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            here.send("end")
+        child.join(30)
+
+
+def export_small(path: Path) -> Path:
+    """An untrained model of the size that the bAbI runs use: weights do not change the speed."""
+    from lemn_tf.export import export
+    from lemn_tf.model import StreamReader
+    from lemn_tf.readers.memn2n import MemN2N
+    from lemn_tf.text import Vocabulary
+
+    words = [
+        "mary",
+        "john",
+        "went",
+        "took",
+        "the",
+        "to",
+        "garden",
+        "kitchen",
+        "office",
+        "milk",
+        "apple",
+        "where",
+        "is",
+    ]
+    vocabulary = Vocabulary(words)
+    reader = MemN2N(vocabulary.size, sentence_length=8)
+    model = StreamReader(reader, slots=10, policy="st-lemn", vocabulary=vocabulary)
+    return export(model, path / "small" / "1")
+
+
+def make_requests(path: Path) -> tuple[bytes, bytes, Callable[[], object]]:
+    """The same `observe` as a gRPC message, as a JSON body, and as a call in this process."""
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2
+
+    from lemn_tf.export.server import json_tensors
+    from lemn_tf.export.transport import InProcess
+
+    servable = InProcess(path).servable
+    state = servable.run("initial_state", {"batch": np.zeros([1], np.int32)})
+    for _ in range(2 * state["ids"].shape[1]):  # a full memory, as in the middle of a stream
+        outputs = servable.run("observe", state | {"item": np.array([TEXT], object)})
+        state = {name: outputs[name] for name in state}
+    inputs = state | {"item": np.array([TEXT], object)}
+    message = predict_pb2.PredictRequest()
+    message.model_spec.signature_name = "observe"
+    for name, value in inputs.items():
+        message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    body = json_tensors.request(inputs, "observe")
+    signature = servable.signature("observe")
+    return message.SerializeToString(), body, lambda: signature(inputs)
+
+
+def summary(times: list[float], seconds: float) -> dict[str, float]:
+    """Requests per second, and the median and 99th percentile in milliseconds."""
+    cuts = statistics.quantiles(times, n=100) if len(times) > 1 else [times[0]] * 99
+    return {"rps": len(times) / seconds, "p50": 1e3 * cuts[49], "p99": 1e3 * cuts[98]}
+
+
+async def load(clients: int, seconds: float, connect: Callable[[], Awaitable]) -> dict[str, float]:
+    """Sends requests one after another from so many clients at once."""
+    calls = [await connect() for _ in range(clients)]
+    await asyncio.gather(*(call() for call in calls))  # warm up
+    times: list[float] = []
+    start = time.perf_counter()
+    end = start + seconds
+
+    async def client(call):
+        while (now := time.perf_counter()) < end:
+            await call()
+            times.append(time.perf_counter() - now)
+
+    await asyncio.gather(*(client(call) for call in calls))
+    return summary(times, time.perf_counter() - start)
+
+
+def over_grpc(port: int, message: bytes, channels: list) -> Callable[[], Awaitable]:
+    """Clients that share a channel, as the ones of a busy program do."""
+
+    async def connect():
+        if not channels:
+            channels.append(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+        call = channels[0].unary_unary(METHOD)
+        return lambda: call(message)
+
+    return connect
+
+
+def over_rest(port: int, name: str, body: bytes, writers: list) -> Callable[[], Awaitable]:
+    """Clients with a connection each, which stays open; no HTTP library's own time is measured."""
+    head = (
+        f"POST /v1/models/{name}:predict HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+
+    async def connect():
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)
+
+        async def call():
+            writer.write(head + body)
+            answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if not answer.startswith(b"http/1.1 200"):
+                raise RuntimeError(f"expected 200; got {answer[:100]!r}")
+            length = int(answer.split(b"content-length:")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+
+        return call
+
+    return connect
+
+
+def measure(path: Path, seconds: float, clients: list[int]) -> dict:
+    """All numbers: `{way: {clients: {rps, p50, p99}}}`."""
+    message, body, call = make_requests(path)
+    results: dict[str, dict[int, dict[str, float]]] = {}
+    call()
+    times, end = [], time.perf_counter() + seconds
+    while (now := time.perf_counter()) < end:
+        call()
+        times.append(time.perf_counter() - now)
+    results["in process"] = {1: summary(times, seconds)}
+
+    async def run(connect_to, closing):
+        for count in clients:
+            opened: list = []
+            yield count, await load(count, seconds, connect_to(opened))
+            for one in opened:
+                closed = one.close()
+                if closing:
+                    await closed
+
+    async def collect(connect_to, closing):
+        return {count: numbers async for count, numbers in run(connect_to, closing)}
+
+    with process(echo) as (port, _):
+        results["gRPC echo"] = asyncio.run(
+            collect(lambda opened: over_grpc(port, message, opened), True)
+        )
+    with process(serve, str(path.parent)) as (port, rest_port):
+        results["gRPC"] = asyncio.run(
+            collect(lambda opened: over_grpc(port, message, opened), True)
+        )
+        results["REST"] = asyncio.run(
+            collect(lambda opened: over_rest(rest_port, path.parent.name, body, opened), False)
+        )
+    return results
+
+
+def verdicts(results: dict) -> dict[str, float]:
+    """The two ratios that the aims are about, and the same for REST."""
+    alone = results["gRPC echo"][1]["p50"] + results["in process"][1]["p50"]
+    found = {}
+    for way in ("gRPC", "REST"):
+        most = max(results[way])
+        found[f"{way}: p50 of 1 client / (echo + in process)"] = results[way][1]["p50"] / alone
+        found[f"{way}: requests/s of {most} clients / of 1"] = (
+            results[way][most]["rps"] / results[way][1]["rps"]
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--model", type=Path, help="SavedModel DIR/NAME/VERSION; default: a small one"
+    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each line (%(default)s)")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    args = parser.parse_args()
+    if 1 not in args.clients:
+        parser.error("--clients must include 1, to compare with")
+    with tempfile.TemporaryDirectory() as folder:
+        path = args.model or export_small(Path(folder))
+        results = measure(path.resolve(), args.seconds, sorted(args.clients))
+    ratios = verdicts(results)
+    load_average = os.getloadavg()[0]
+    if args.json:
+        machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "load": load_average}
+        print(json.dumps({"results": results, "ratios": ratios, "machine": machine}, indent=1))
+        return
+    print(f"observe, {args.seconds:g} s a line, {os.cpu_count()} CPUs, load {load_average:.1f}")
+    print(
+        f"{'way':<12}{'clients':>8}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'x 1 client':>12}"
+    )
+    for way, lines in results.items():
+        for count, numbers in lines.items():
+            gain = numbers["rps"] / lines[1]["rps"]
+            print(
+                f"{way:<12}{count:>8}{numbers['rps']:>12.0f}{numbers['p50']:>9.2f}"
+                f"{numbers['p99']:>9.2f}{gain:>12.1f}"
+            )
+    aims = {"p50": "aim: at most 2", "requests/s": "aim: at least 5"}
+    for title, value in ratios.items():
+        aim = next(text for key, text in aims.items() if key in title)
+        print(f"{title}: {value:.2f}  ({aim})")
+
+
+if __name__ == "__main__":
+    main()
