@@ -1,9 +1,9 @@
 """The `lemn` command: the one place that joins memories, pipelines and everything else.
 
-A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`;
-decorated with `@command` it is found by `main`. `run` does its own imports, so that one subcommand
-does not load what another needs, and reports bad input as a `ValueError` or `OSError`: `main`
-prints the message, without a traceback, and exits with code 2.
+A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
+file each in `lemn_tf.commands`. `run` does its own imports, so that one subcommand does not load
+what another needs, and reports bad input as a `ValueError` or `OSError`: `main` prints the message,
+without a traceback, and exits with code 2.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
+
+from lemn_tf.commands.data import Data
+from lemn_tf.commands.demo import Demo
+from lemn_tf.commands.evaluate import Compare, Evaluate
+from lemn_tf.commands.reproduce import Reproduce
+from lemn_tf.commands.serving import Chat, Export, Serve
+from lemn_tf.commands.train import Train
 
 
 class Command(Protocol):
@@ -26,54 +33,21 @@ class Command(Protocol):
     def run(self, arguments: argparse.Namespace) -> int | None: ...
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {
+    one.name: one
+    for one in (
+        Demo(),
+        Data(),
+        Train(),
+        Evaluate(),
+        Compare(),
+        Reproduce(),
+        Export(),
+        Serve(),
+        Chat(),
+    )
+}
 """The subcommands by name, in the order in which `lemn --help` lists them."""
-
-
-def command(cls: type) -> type:
-    """Adds a subcommand to `COMMANDS`."""
-    COMMANDS[cls.name] = cls()
-    return cls
-
-
-def whole_number(least: int):
-    """An argparse type: an integer of at least `least`."""
-
-    def convert(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = None
-        if number is None or number < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}; got {text!r}")
-        return number
-
-    return convert
-
-
-@command
-class Demo:
-    """Streams generated stories through every policy and shows what each kept."""
-
-    name = "demo"
-    help = "stream generated stories through every policy and show what each kept"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--variant", default="noisy", help="original, noisy or large")
-        parser.add_argument(
-            "--episodes", type=whole_number(1), default=100, help="how many stories"
-        )
-        parser.add_argument(
-            "--slots", type=whole_number(1), default=5, help="size of the memory, N"
-        )
-        parser.add_argument(
-            "--seed", type=whole_number(0), default=1, help="of stories and weights"
-        )
-
-    def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf import demo
-
-        demo.run(arguments.variant, arguments.episodes, arguments.slots, arguments.seed)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -221,7 +221,7 @@ class StreamReader(keras.Model):
         self.keep_share, self.linear, self.seed, self.shards = keep_share, linear, seed, shards
         self.updates = max(updates, 1)
         if acting is not None and objectives:
-            raise ValueError("a policy learns from its own decisions: acting= goes without objectives")
+            raise ValueError("a policy learns from what it did itself: no objectives with acting=")
         self._acting = None if acting is None else self.with_policy(acting)
         self._gradients = tf.function(self.gradients, jit_compile=jit_compile)
         self._outcome = tf.function(self.outcome, jit_compile=jit_compile)
@@ -245,7 +245,8 @@ class StreamReader(keras.Model):
         if self.on_subsets:
             past = random_past(episode, self.keep_share, seed)
             queries = self.reader.ask(episode["questions"])
-            part, right = reader_loss(self.reader.read(queries, codes[:, None], past, **options).logits)
+            answer = self.reader.read(queries, codes[:, None], past, **options)
+            part, right = reader_loss(answer.logits)
             total += self.on_subsets * part
             logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
         if self.on_policy or self.objectives:
@@ -317,7 +318,7 @@ class StreamReader(keras.Model):
 
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
         """Counts of one batch, acting greedily: questions, right answers, supports in memory."""
-        decisions, kept = self.act(episode, slots=slots, seed=seed)
+        _, kept = self.act(episode, slots=slots, seed=seed)
         answer = self.answer(episode, kept)
         asked = episode["ask_at"] >= 0
         guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
@@ -397,7 +398,8 @@ def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -
     """For each question a random part of all items before it: ids `[B, Q, T]`, -1 = left out."""
     items, ask_at = episode["items"], episode["ask_at"]
     batch, steps, questions = items.shape[0], items.shape[1], ask_at.shape[1]
-    draw = tf.random.stateless_uniform([batch, questions, steps + 1], seed + [0, 1 << 20], alg="philox")
+    shape = [batch, questions, steps + 1]
+    draw = tf.random.stateless_uniform(shape, seed + tf.constant([0, 1 << 20]), alg="philox")
     keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
     ids = tf.range(steps)
     keep &= ids < ask_at[..., None]

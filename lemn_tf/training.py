@@ -6,6 +6,7 @@ A run is a folder:
     history.jsonl    one line an epoch: phase, episodes so far, every metric
     model.keras      the best model by validation accuracy so far
     checkpoint.npz   weights, optimizer and position, written whole or not at all
+    reader-K.npz     the reader as phase K left it, for other runs to start from
     logs/            for TensorBoard
 
 Which episodes a batch holds and every random draw are functions of the seed and the number of the
@@ -76,7 +77,9 @@ class Run:
         path = self.folder / "config.json"
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.exists() and (found := json.loads(path.read_text())) != json.loads(text):
-            changed = sorted(k for k in {*found, *config} if found.get(k) != json.loads(text).get(k))
+            changed = sorted(
+                k for k in {*found, *config} if found.get(k) != json.loads(text).get(k)
+            )
             raise ValueError(
                 f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
                 "choose another folder, or the same settings to resume"
@@ -91,6 +94,12 @@ class Run:
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         write_atomically(self.checkpoint, buffer.getvalue())
+
+    def save_reader(self, model: StreamReader, phase: int) -> None:
+        """Keeps the reader as a phase left it: `reader_after` reads it."""
+        buffer = io.BytesIO()
+        np.savez(buffer, *model.reader.get_weights())
+        write_atomically(self.folder / f"reader-{phase}.npz", buffer.getvalue())
 
     def load(self) -> dict[str, np.ndarray] | None:
         if not self.checkpoint.exists():
@@ -110,6 +119,15 @@ class Run:
             done = (progress.phase, progress.update)
             kept = [line for line in lines if (line["phase_index"], line["update"]) <= done]
             write_atomically(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
+    """The weights of the reader of a run as the phase of that number left it."""
+    path = Path(folder) / f"reader-{phase}.npz"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no reader of a finished phase {phase}: expected {path}")
+    with np.load(path, allow_pickle=False) as file:
+        return [file[name] for name in file.files]
 
 
 def train(
@@ -203,7 +221,7 @@ def train(
                     raise
                 run.save(model, progress)
                 raise Interrupted(
-                    f"stopped in phase {phase.name!r} after {progress.update} of {updates} updates; "
+                    f"stopped in phase {phase.name!r} after update {progress.update} of {updates}; "
                     f"saved in {run.folder}: run the same command again to go on"
                 ) from None
             progress.seconds += time.time() - began
@@ -227,6 +245,8 @@ def train(
                 if better:
                     save_model(model, run.folder / "model.keras")
                 run.save(model, progress)
+        if run is not None:
+            run.save_reader(model, progress.phase)
         progress.phase, progress.update = progress.phase + 1, 0
     model.set_weights(best)
     return progress

@@ -92,7 +92,12 @@ class ActorCritic:
     ):
         if reward not in ("sign", "probability"):
             raise ValueError(f"reward must be 'sign' or 'probability'; got {reward!r}")
-        self.discount, self.gae_lambda, self.value, self.reward = discount, gae_lambda, value, reward
+        self.discount, self.gae_lambda, self.value, self.reward = (
+            discount,
+            gae_lambda,
+            value,
+            reward,
+        )
         self.entropy = entropy
         self.final_entropy = entropy if final_entropy is None else final_entropy
 

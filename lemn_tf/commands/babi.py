@@ -39,6 +39,8 @@ class Settings:
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
         seed: of everything random.
+        reader_from: folder of a run of the same recipe and data whose reader is taken as its first
+            phases left it; those phases are then left out here.
         changes: new values for the fields of the phases that train the policy.
     """
 
@@ -54,12 +56,20 @@ class Settings:
     shuffle: bool = False
     store_questions: bool = False
     seed: int = 0
+    reader_from: str | None = None
     changes: dict = dataclasses.field(default_factory=dict)
 
     def phases(self) -> tuple[Phase, ...]:
         phases = recipes.get(self.recipe, self.trainer, self.episodes, **self.changes)
+        if self.reader_from is not None:
+            phases = phases[self.reader_phases() :]
         learns = self.policy in ("im-lemn", "s-lemn", "st-lemn")
         return phases if learns else recipes.without_policy(phases)
+
+    def reader_phases(self) -> int:
+        """How many phases of the recipe come before the policy learns."""
+        phases = recipes.get(self.recipe)
+        return next(i for i, phase in enumerate(phases) if phase.objectives)
 
 
 class Stories:
@@ -90,9 +100,7 @@ class Stories:
 
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
-        return batched(
-            self.arrays, self.arrays["length"], batch_size, cut=["items"], **options
-        )
+        return batched(self.arrays, self.arrays["length"], batch_size, cut=["items"], **options)
 
 
 def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
@@ -130,7 +138,6 @@ def train(
     out: str | os.PathLike | None = None,
     shards: int = 1,
     callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
-    reader_from: StreamReader | None = None,
 ) -> StreamReader:
     """Trains a model, or goes on with the run in `out`.
 
@@ -139,8 +146,6 @@ def train(
         out: folder of the run; None keeps nothing.
         shards: see `StreamReader.compile`.
         callbacks: see `lemn_tf.training.train`.
-        reader_from: start from this model's trained reader and leave out the phases before the
-            policy's.
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
     words, length = data.vocabulary, data.sentence_length
@@ -148,10 +153,9 @@ def train(
     valid = Stories(settings.valid, words, length, settings.store_questions)
     model = build(settings, words, length)
     phases = settings.phases()
-    if reader_from is not None:
-        model.reader.set_weights(reader_from.reader.get_weights())
-        first = next((i for i, p in enumerate(recipes.get(settings.recipe)) if p.objectives), 0)
-        phases = phases[first:]
+    if settings.reader_from is not None:
+        weights = training.reader_after(settings.reader_from, settings.reader_phases() - 1)
+        model.reader.set_weights(weights)
     run = None
     if out is not None:
         config = {**dataclasses.asdict(settings), "phases": [dataclasses.asdict(p) for p in phases]}

@@ -1,4 +1,4 @@
-"""MemN2N (Sukhbaatar et al., 2015): hops of attention over sentences, the reader of the bAbI tasks."""
+"""MemN2N (Sukhbaatar et al., 2015): hops of attention over sentences, to answer a question."""
 
 from __future__ import annotations
 

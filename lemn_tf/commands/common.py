@@ -1,0 +1,31 @@
+"""What the subcommands share: argument types."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def whole_number(least: int):
+    """An argparse type: an integer of at least `least`."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or number < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}; got {text!r}")
+        return number
+
+    return convert
+
+
+def whole_numbers(least: int):
+    """An argparse type: integers of at least `least`, separated by commas."""
+    one = whole_number(least)
+    return lambda text: [one(part) for part in text.split(",")]
+
+
+def words(text: str) -> list[str]:
+    """An argparse type: words separated by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]

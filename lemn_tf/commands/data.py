@@ -1,0 +1,46 @@
+"""`lemn data`: make or fetch data."""
+
+from __future__ import annotations
+
+import argparse
+
+from lemn_tf.commands.common import whole_number
+
+
+class Data:
+    """Makes stories in bAbI's text format, or fetches the official ones."""
+
+    name = "data"
+    help = "make bAbI streams, or download the official ones"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        kinds = parser.add_subparsers(dest="kind", metavar="kind", required=True)
+        babi = kinds.add_parser("babi", help="two-supporting-facts streams", description=self.help)
+        babi.add_argument("--variant", default="noisy", help="original, noisy or large")
+        babi.add_argument(
+            "--episodes", type=whole_number(10), default=2000, help="stories in all, all splits"
+        )
+        babi.add_argument("--seed", type=whole_number(0), default=1, help="of the stories")
+        babi.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
+        babi.add_argument(
+            "--download", action="store_true", help="fetch the official archive into DIR instead"
+        )
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        from pathlib import Path
+
+        from lemn_tf.pipelines import babi, babi_generator
+
+        out = Path(arguments.out)
+        if arguments.download:
+            print(babi.download(out))
+            return
+        stories = babi_generator.generate(arguments.variant, arguments.episodes, arguments.seed)
+        # Noisy and Large grow noisier from the first story to the last: every split gets its share.
+        tenth = {"valid": stories[8::10], "test": stories[9::10]}
+        train = [story for i, story in enumerate(stories) if i % 10 < 8]
+        for split, part in {"train": train, **tenth}.items():
+            path = out / f"{arguments.variant}_{split}.txt"
+            babi.write_stories(part, path)
+            questions = sum(len(story.questions) for story in part)
+            print(f"{path}: {len(part):,} stories, {questions:,} questions")

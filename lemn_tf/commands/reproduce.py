@@ -1,0 +1,320 @@
+"""`lemn reproduce`: every cell of the paper's tables, run by run, resumable."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lemn_tf.commands.common import whole_number, words
+
+COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("large", 10))
+"""The columns of the paper's two tables: data set and slots."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the tables: how it is trained, and what the paper reports in each column."""
+
+    name: str
+    policy: str
+    recipe: str
+    episodes: int
+    paper: tuple[float, ...]
+    hidden: int | None = None
+    shuffle: bool = False
+
+
+_FIFO = (41.40, 50.20, 16.50, 44.10, 32.40)
+_IM = (23.70, 40.20, 16.10, 18.90, 9.00)
+_S = (20.30, 40.60, 5.00, 4.80, 5.10)
+_SHUFFLED_S = (37.50, 41.60, 12.70, 38.40, 17.70)
+_SHUFFLED_ST = (34.70, 40.60, 7.10, 38.00, 6.30)
+_ST = (17.50, 11.70, 4.60, 3.90, 5.60)
+ROWS = {
+    row.name: row
+    for row in (
+        Row("fifo", "fifo", "lemn", 16_000, _FIFO),
+        Row("st-lemn", "st-lemn", "lemn", 160_000, _ST),
+        Row("st-lemn-wide", "st-lemn", "lemn", 160_000, _ST, hidden=20),
+        Row("s-lemn", "s-lemn", "lemn", 64_000, _S),
+        Row("im-lemn", "im-lemn", "lemn", 64_000, _IM),
+        Row("fifo-paper", "fifo", "paper", 16_000, _FIFO),
+        Row("st-lemn-paper", "st-lemn", "paper", 64_000, _ST),
+        Row("s-lemn-paper", "s-lemn", "paper", 64_000, _S),
+        Row("im-lemn-paper", "im-lemn", "paper", 64_000, _IM),
+        Row(
+            "shuffled-s-lemn",
+            "s-lemn",
+            "lemn",
+            48_000,
+            (37.50, 41.60, 12.70, 38.40, 17.70),
+            None,
+            True,
+        ),
+        Row(
+            "shuffled-st-lemn",
+            "st-lemn",
+            "lemn",
+            48_000,
+            (34.70, 40.60, 7.10, 38.00, 6.30),
+            None,
+            True,
+        ),
+    )
+}
+"""Every row, in the order in which they are run."""
+
+ENTROPY = {"original": (0.05, 0.01), "noisy": (0.1, 0.02), "large": (0.1, 0.02)}
+"""Weight of the entropy bonus at the beginning and the end, under our recipe."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One training: a row, a column and a seed."""
+
+    row: Row
+    variant: str
+    slots: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.name}-{self.variant}-{self.slots}-seed{self.seed}"
+
+    @property
+    def first(self) -> Cell | None:
+        """The cell whose reader this one starts from: readers are trained once."""
+        name = "fifo" if self.row.recipe == "lemn" else "fifo-paper"
+        slots = self.slots if self.row.recipe == "paper" else (10 if self.variant == "large" else 5)
+        cell = Cell(ROWS[name], self.variant, slots, self.seed)
+        return None if cell == self else cell
+
+
+class Reproduce:
+    """Trains and scores every cell of the paper's bAbI tables."""
+
+    name = "reproduce"
+    help = "run every cell of the paper's tables; resumable"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
+        babi = tasks.add_parser("babi", help="the bAbI tables and the shuffling table")
+        babi.add_argument("--seeds", type=whole_number(1), default=3, help="runs a cell")
+        babi.add_argument(
+            "--data",
+            metavar="DIR",
+            help="folder with {original,noisy,large}_{train,valid,test}.txt; what is missing is "
+            "generated",
+        )
+        babi.add_argument("--rows", type=words, default=list(ROWS), help=", ".join(ROWS))
+        babi.add_argument(
+            "--columns", type=words, help="such as noisy-5,large-10; default all of them"
+        )
+        babi.add_argument("--jobs", type=whole_number(1), default=2, help="cells at a time")
+        babi.add_argument("--out", default="runs/babi", metavar="DIR", help="for the runs")
+        babi.add_argument("--results", default="results", metavar="DIR", help="for the tables")
+        babi.add_argument("--report-only", action="store_true", help="only write the tables")
+        babi.add_argument("--cell", help=argparse.SUPPRESS)
+
+    def run(self, arguments: argparse.Namespace) -> int | None:
+        from lemn_tf.commands import report
+
+        out, results = Path(arguments.out), Path(arguments.results)
+        cells = plan(arguments.rows, arguments.columns, arguments.seeds)
+        if arguments.cell:
+            cell = next(cell for cell in cells if cell.name == arguments.cell)
+            run_cell(cell, out, results / "babi")
+            return 0
+        if not arguments.report_only:
+            prepare_data(out / "data", arguments.data)
+            failed = run_all(cells, arguments, out, results)
+            if failed:
+                print(f"lemn: {len(failed)} cells failed: {', '.join(failed)}", file=sys.stderr)
+        report.write(results)
+        print(f"wrote {results / 'babi.md'}")
+        return None if arguments.report_only or not failed else 1
+
+
+def plan(rows: list[str], columns: list[str] | None, seeds: int) -> list[Cell]:
+    """The cells to run, those first that others start from."""
+    unknown = [row for row in rows if row not in ROWS]
+    if unknown:
+        raise ValueError(f"unknown rows {unknown}; known are {', '.join(ROWS)}")
+    known = [f"{variant}-{slots}" for variant, slots in COLUMNS]
+    unknown = [column for column in columns or () if column not in known]
+    if unknown:
+        raise ValueError(f"unknown columns {unknown}; known are {', '.join(known)}")
+    wanted = {
+        Cell(row, variant, slots, seed)
+        for row in ROWS.values()
+        if row.name in rows
+        for variant, slots in COLUMNS
+        if columns is None or f"{variant}-{slots}" in columns
+        for seed in range(seeds)
+    }
+    wanted |= {cell.first for cell in wanted if cell.first}
+    order = list(ROWS)
+    return sorted(
+        wanted,
+        key=lambda c: (
+            c.first is not None,
+            order.index(c.row.name),
+            c.seed,
+            COLUMNS.index((c.variant, c.slots)),
+        ),
+    )
+
+
+def prepare_data(folder: Path, given: str | None) -> None:
+    """Puts every data file in place: the given ones, and generated ones for the rest."""
+    from lemn_tf.pipelines import babi, babi_generator
+
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = {"train": 1800, "valid": 200, "test": 1000}
+    for variant in ("original", "noisy", "large"):
+        for number, (split, size) in enumerate(sizes.items()):
+            path = folder / f"{variant}_{split}.txt"
+            source = Path(given) / path.name if given else None
+            if path.exists():
+                continue
+            if source is not None and source.exists():
+                babi.write_stories(babi.read_stories(source), path)
+                continue
+            # A generated file says so in its name's companion: the report tells them apart.
+            babi.write_stories(babi_generator.generate(variant, size, seed=1000 + number), path)
+            path.with_suffix(".generated").touch()
+
+
+def settings_of(cell: Cell, out: Path):
+    """How a cell is trained."""
+    from lemn_tf.commands import babi
+
+    start, end = ENTROPY[cell.variant]
+    ours = cell.row.recipe == "lemn"
+    last = "policy" if ours else "joint"
+    return babi.Settings(
+        train=str(out / "data" / f"{cell.variant}_train.txt"),
+        valid=str(out / "data" / f"{cell.variant}_valid.txt"),
+        policy=cell.row.policy,
+        slots=cell.slots,
+        recipe=cell.row.recipe,
+        episodes={last: cell.row.episodes},
+        hidden=cell.row.hidden,
+        shuffle=cell.row.shuffle,
+        seed=cell.seed,
+        reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
+        changes={"entropy": start, "final_entropy": end} if ours else {},
+    )
+
+
+def run_cell(cell: Cell, out: Path, results: Path) -> None:
+    """Trains and scores one cell, and writes its JSON."""
+    from lemn_tf import runs
+    from lemn_tf.commands import babi
+
+    folder, began = out / "runs" / cell.name, time.time()
+    settings = settings_of(cell, out)
+    babi.train(settings, folder)
+    model = runs.load(folder)
+    scores = {}
+    for split in ("valid", "test"):
+        path = out / "data" / f"{cell.variant}_{split}.txt"
+        scores[split] = babi.score(model, path)
+        scores[split]["generated"] = path.with_suffix(".generated").exists()
+    history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    curve = [
+        [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
+        for line in history
+    ]
+    record = {
+        "row": cell.row.name,
+        "variant": cell.variant,
+        "slots": cell.slots,
+        "seed": cell.seed,
+        "paper": cell.row.paper[COLUMNS.index((cell.variant, cell.slots))],
+        "scores": scores,
+        "settings": dataclasses.asdict(settings),
+        "validation_curve": curve,
+        "training_seconds": history[-1]["seconds"],
+        "seconds": round(time.time() - began, 1),
+        "commit": commit(),
+        "command": f"lemn reproduce babi --rows {cell.row.name} "
+        f"--columns {cell.variant}-{cell.slots} --seeds {cell.seed + 1}",
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    temporary = results / f".{cell.name}.json"
+    temporary.write_text(json.dumps(record, indent=1) + "\n")
+    os.replace(temporary, results / f"{cell.name}.json")
+
+
+def commit() -> str:
+    """The commit that is checked out, or "unknown" outside a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]:
+    """Runs the cells that have no result yet, `jobs` at a time, each in a process of its own."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    todo = [cell for cell in cells if not (results / "babi" / f"{cell.name}.json").exists()]
+    done, failed, running = len(cells) - len(todo), [], {}
+    (out / "logs").mkdir(parents=True, exist_ok=True)
+    # Cells of one column share XLA programs: compile each once.
+    cache = f"--tf_xla_persistent_cache_directory={(out / 'xla').absolute()}"
+    environment = {
+        **os.environ,
+        "TF_XLA_FLAGS": f"{os.environ.get('TF_XLA_FLAGS', '')} {cache}".strip(),
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "TF_NUM_INTEROP_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+
+    def ready(cell):
+        first = cell.first
+        return first is None or (results / "babi" / f"{first.name}.json").exists()
+
+    began = time.time()
+    try:
+        while todo or running:
+            for cell in [c for c in todo if ready(c)][: arguments.jobs - len(running)]:
+                todo.remove(cell)
+                command = [sys.executable, "-m", "lemn_tf.cli", "reproduce", "babi"]
+                command += ["--cell", cell.name, "--seeds", str(arguments.seeds)]
+                command += ["--out", str(out), "--results", str(results)]
+                log = out / "logs" / f"{cell.name}.log"
+                with open(log, "ab") as file:
+                    process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+                running[cell] = (process, time.time(), log)
+            if not running:  # what is left waits for a cell that failed
+                failed += [cell.name for cell in todo]
+                break
+            time.sleep(1)
+            for cell, (process, start, log) in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[cell]
+                path = results / "babi" / f"{cell.name}.json"
+                if process.returncode or not path.exists():
+                    failed.append(cell.name)
+                    console.print(f"{cell.name} failed: see {log}")
+                    continue
+                done += 1
+                error = json.loads(path.read_text())["scores"]["test"]["error_rate"]
+                left = (time.time() - began) / max(done, 1) * len(todo)
+                console.print(
+                    f"[{done}/{len(cells)}] {cell.name}: test error {error:.1f}% "
+                    f"({time.time() - start:.0f} s; about {left / 60:.0f} min left)"
+                )
+    finally:
+        for process, _, _ in running.values():
+            process.terminate()
+    return failed

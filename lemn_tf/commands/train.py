@@ -1,0 +1,82 @@
+"""`lemn train`: train a model and keep the run in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from lemn_tf.commands.common import whole_number
+
+
+class Train:
+    """Trains a model by a recipe; the same command again resumes a run that was stopped."""
+
+    name = "train"
+    help = "train a model; the same command again resumes a run that was stopped"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
+        babi = tasks.add_parser("babi", help="question answering on text streams")
+        babi.add_argument("--train", required=True, metavar="F", help="stories to train on")
+        babi.add_argument("--valid", required=True, metavar="F", help="stories to choose by")
+        babi.add_argument("--policy", default="st-lemn", help="retention policy")
+        babi.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
+        babi.add_argument("--recipe", default="lemn", help="lemn (ours) or paper")
+        babi.add_argument("--trainer", help="a2c, hindsight or both; default the recipe's")
+        babi.add_argument("--reward", default="sign", help="of a2c: sign (+1/-1) or probability")
+        babi.add_argument(
+            "--episodes", type=whole_number(1), help="length of the phase that trains the policy"
+        )
+        babi.add_argument("--units", type=whole_number(4), default=20, help="d in the paper")
+        babi.add_argument("--hidden", type=whole_number(1), help="width of h (default d/4)")
+        babi.add_argument("--shuffle", action="store_true", help="the appendix's ablation")
+        babi.add_argument(
+            "--store-questions", action="store_true", help="questions enter the stream too"
+        )
+        babi.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
+        babi.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
+        babi.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
+
+    def run(self, arguments: argparse.Namespace) -> int | None:
+        from pathlib import Path
+
+        import keras
+
+        from lemn_tf import recipes, training
+        from lemn_tf.commands import babi
+        from lemn_tf.progress import Bar, EvictionAges
+
+        phases = recipes.get(arguments.recipe, arguments.trainer)
+        last = [phase.name for phase in phases if phase.objectives]
+        lengths = {name: arguments.episodes for name in last} if arguments.episodes else {}
+        settings = babi.Settings(
+            train=arguments.train,
+            valid=arguments.valid,
+            policy=arguments.policy,
+            slots=arguments.slots,
+            recipe=arguments.recipe,
+            trainer=arguments.trainer,
+            episodes=lengths,
+            units=arguments.units,
+            hidden=arguments.hidden,
+            shuffle=arguments.shuffle,
+            store_questions=arguments.store_questions,
+            seed=arguments.seed,
+            changes={"reward": arguments.reward},
+        )
+        logs = Path(arguments.out) / "logs"
+
+        def callbacks(phase, index):
+            folder = str(logs / f"{index}-{phase.name.replace(' ', '-')}")
+            shown = [Bar(phase), keras.callbacks.TensorBoard(folder, write_graph=False)]
+            if phase.objectives:
+                data = babi.Stories(arguments.valid)
+                shown.append(EvictionAges(folder, next(iter(data.batches(64, buckets=1)))))
+            return shown
+
+        try:
+            babi.train(settings, arguments.out, arguments.shards, callbacks)
+        except training.Interrupted as stopped:
+            print(f"lemn: {stopped}", file=sys.stderr)
+            return 130
+        print(f"best model: {Path(arguments.out) / 'model.keras'}")
