@@ -316,6 +316,19 @@ class StreamReader(keras.Model):
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         return self._show(logs)
 
+    # Batches are taken from the data set outside the graph: each bucket's shape is then known when
+    # its program is traced, which XLA needs for loops with gradients.
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            step = tf.function(self.train_step)
+            self.train_function = lambda iterator: step(next(iterator))
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            step = tf.function(self.test_step)
+            self.test_function = lambda iterator: step(next(iterator))
+
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
         """Counts of one batch, acting greedily: questions, right answers, supports in memory."""
         _, kept = self.act(episode, slots=slots, seed=seed)

@@ -6,6 +6,7 @@ value is a few bytes on the wire.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from lemn_tf.export.server.errors import invalid, shorten
 
 MOST_ELEMENTS = 1 << 24
 """Larger tensors than this are refused."""
+_MOST_KNOWN = 256
 
 _FIELDS = {
     types_pb2.DT_FLOAT: "float_val",
@@ -59,10 +61,15 @@ class Spec:
             shape = tuple(None if size < 0 else size for size in sizes)
         return cls(name, info.name, info.dtype, shape)
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype:
         """As NumPy knows it; strings are objects."""
-        return tf.as_dtype(self.enum).as_numpy_dtype
+        return np.dtype(tf.as_dtype(self.enum).as_numpy_dtype)
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple[int, ...], int]:
+        """Shapes that were found good, with their number of elements."""
+        return {}
 
     @property
     def rows(self) -> bool:
@@ -73,18 +80,24 @@ class Spec:
         sizes = "any shape" if self.shape is None else list(self.shape)
         return f"{types_pb2.DataType.Name(self.enum)} {sizes}".replace("None", "?")
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raises INVALID_ARGUMENT unless a tensor of this shape may be fed."""
+    def check_shape(self, shape: tuple[int, ...]) -> int:
+        """Number of elements; raises INVALID_ARGUMENT unless a tensor of this shape may be fed."""
+        if (known := self._known.get(shape)) is not None:
+            return known
         fits = self.shape is None or (
             len(shape) == len(self.shape)
             and all(want in (None, got) for want, got in zip(self.shape, shape, strict=True))
         )
-        if not fits:
+        if not fits or min(shape, default=0) < 0:
             raise invalid(f"input {self.name!r}: expected {self}; got shape {list(shape)}")
-        if math.prod(shape) > MOST_ELEMENTS:
+        count = math.prod(shape)
+        if count > MOST_ELEMENTS:
             raise invalid(
                 f"input {self.name!r}: at most {MOST_ELEMENTS} elements; got shape {list(shape)}"
             )
+        if len(self._known) < _MOST_KNOWN:
+            self._known[shape] = count
+        return count
 
     def check(self, value: np.ndarray) -> np.ndarray:
         """Returns `value` as an array; raises INVALID_ARGUMENT unless it may be fed."""
@@ -112,17 +125,15 @@ def decode(proto: tensor_pb2.TensorProto, spec: Spec) -> np.ndarray:
     if proto.dtype != spec.enum:
         got = types_pb2.DataType.Name(proto.dtype) if proto.dtype in _NAMES else proto.dtype
         raise invalid(f"input {spec.name!r}: expected {spec}; got {got}")
-    if proto.tensor_shape.unknown_rank:
+    sizes = proto.tensor_shape
+    if sizes.unknown_rank:
         raise invalid(f"input {spec.name!r}: expected {spec}; got a tensor of unknown rank")
-    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
-    if min(shape, default=0) < 0:
-        raise invalid(f"input {spec.name!r}: expected {spec}; got shape {list(shape)}")
-    spec.check_shape(shape)
-    count = math.prod(shape)
+    shape = tuple([dim.size for dim in sizes.dim])
+    count = spec.check_shape(shape)
     field = _FIELDS.get(spec.enum)
     content = proto.tensor_content
     if content and spec.enum != types_pb2.DT_STRING:
-        dtype = np.dtype(spec.dtype)
+        dtype = spec.dtype
         if len(content) != count * dtype.itemsize:
             raise invalid(
                 f"input {spec.name!r}: shape {list(shape)} needs {count * dtype.itemsize} bytes "
@@ -168,11 +179,16 @@ def encode(array: np.ndarray, proto: tensor_pb2.TensorProto, enum: int) -> None:
     if field is None:
         proto.CopyFrom(tf.make_tensor_proto(array))
         return
-    proto.dtype = enum
-    add = proto.tensor_shape.dim.add
-    for size in array.shape:
-        add(size=size)
+    proto.CopyFrom(_blank(enum, array.shape))
     getattr(proto, field).extend(array.ravel().tolist())
+
+
+@functools.lru_cache(maxsize=256)
+def _blank(enum: int, shape: tuple[int, ...]) -> tensor_pb2.TensorProto:
+    proto = tensor_pb2.TensorProto(dtype=enum)
+    for size in shape:
+        proto.tensor_shape.dim.add(size=size)
+    return proto
 
 
 _NAMES = set(types_pb2.DataType.values())

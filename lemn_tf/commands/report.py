@@ -30,11 +30,11 @@ def write(results: Path) -> None:
     lines = [
         "# bAbI streams: every cell of the paper's tables",
         "",
-        "Error in percent, lower is better. Written by `lemn reproduce babi` from the JSON files in",
-        "`results/babi/`, one a training, which hold settings, commit, duration and the validation",
-        "curve. Questions do not enter the stream (`store_questions` off). Trained on 1,800 stories;",
-        "the weights of a run are the ones that validated best. `best` is the run with the lowest",
-        "validation error, scored on the test file; `mean` is over all seeds.",
+        "Error in percent, lower is better. Written by `lemn reproduce babi` from the JSON files",
+        "in `results/babi/`, one a training, which hold settings, commit, duration and validation",
+        "curve. Questions do not enter the stream (`store_questions` off). Trained on 1,800",
+        "stories; the weights of a run are the ones that validated best. The bold number is the",
+        "run with the lowest validation error, scored on the test file; the mean is over all seeds.",
         "",
     ]
     generated = sorted(
