@@ -148,13 +148,19 @@ class MemoryClient:
         """
         return self._decided([text], self._run("observe", self._with(item=[text])))[0]
 
-    def observe_many(self, texts: Iterable[str], chunk: int = 256) -> list[Observation | None]:
-        """Takes in sentences in their order, `chunk` of them with each request."""
+    def observe_many(self, texts: Iterable[str], chunk: int = 32) -> list[Observation | None]:
+        """Takes in sentences in their order, `chunk` of them with each request.
+
+        A shorter rest is padded: requests of different lengths cannot share a batch, and TF
+        Serving refuses those that meet in one.
+        """
+        if chunk < 1:
+            raise ValueError(f"expected a chunk of at least 1 sentence; got {chunk}")
         texts, seen = list(texts), []
         for start in range(0, len(texts), chunk):
             part = texts[start : start + chunk]
-            outputs = self._run("observe_many", self._with(items=[part]))
-            seen += self._decided(part, outputs)
+            padded = part + [""] * (chunk - len(part))
+            seen += self._decided(part, self._run("observe_many", self._with(items=[padded])))
         return seen
 
     def ask(self, question: str) -> Answer:
