@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from lemn_tf.commands.bench import Bench
 from lemn_tf.commands.data import Data
 from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Command] = {
         Evaluate(),
         Compare(),
         Reproduce(),
+        Bench(),
         Export(),
         Serve(),
         Chat(),

@@ -34,7 +34,7 @@ def write(results: Path) -> None:
         "in `results/babi/`, one a training, which hold settings, commit, duration and validation",
         "curve. Questions do not enter the stream (`store_questions` off). Trained on 1,800",
         "stories; the weights of a run are the ones that validated best. The bold number is the",
-        "run with the lowest validation error, scored on the test file; the mean is over the seeds.",
+        "run with the lowest validation error, scored on the test file; the mean is over seeds.",
         "",
     ]
     generated = sorted(
