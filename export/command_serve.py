@@ -39,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--poll", type=float, default=1.0, help="seconds between looks for versions (%(default)s)"
     )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="for one operation; 0: as many as there are cores (%(default)s)",
+    )
     parser.add_argument("--quiet", action="store_true", help="no log line for each request")
 
 
@@ -73,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
             most_bytes=args.most_bytes,
             timeout=args.timeout,
             poll=args.poll,
+            threads=args.threads,
         )
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -109,10 +109,11 @@ class Servable:
         path: the SavedModel's folder.
         name: of the model.
         version: of the model.
-        threads: TensorFlow's intra-op threads, 0 for as many as there are cores.
+        threads: that one operation may use, 0 for as many as there are cores. TensorFlow has one
+            pool for the process: the first model that is loaded decides.
     """
 
-    def __init__(self, path: str | os.PathLike, name: str = "", version: int = 1, threads: int = 0):
+    def __init__(self, path: str | os.PathLike, name: str = "", version: int = 1, threads: int = 1):
         self.path, self.name, self.version = Path(path), name, version
         if not (self.path / "saved_model.pb").is_file():
             raise FileNotFoundError(f"{self.path}: expected a SavedModel; found no saved_model.pb")
