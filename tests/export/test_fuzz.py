@@ -214,7 +214,8 @@ def spoil_proto(draw, inputs) -> tuple[predict_pb2.PredictRequest, str]:
     elif how == "rank":
         proto.tensor_shape.dim.add(size=draw(st.integers(0, 3)))
     elif how == "content":
-        proto.tensor_content = proto.tensor_content[:-1] + draw(st.binary(min_size=2, max_size=9))
+        bad = proto.tensor_content[:-1] + draw(st.binary(min_size=2, max_size=9))
+        proto.tensor_content = bad + b"x" * (len(bad) == inputs[name].nbytes)
     elif how == "count":
         for field in ("int64_val", "int_val", "float_val", "bool_val"):
             getattr(proto, field).extend([1] * 99)
