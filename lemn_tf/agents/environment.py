@@ -1,0 +1,183 @@
+"""StreamEnvironment: reading streams into N slots as a game of TF-Agents, played in the graph.
+
+    environment = StreamEnvironment(arrays, model, batch_size=32)
+    time_step = environment.reset()
+    time_step = environment.step(tf.zeros([32], tf.int32))  # the oldest leaves, once memory is full
+
+A move is an item of the stream: it shows the N slots and the newcomer, the action says which of
+the N + 1 leaves, and the reward is what the reader then makes of the questions asked at that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.environments import tf_environment
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import time_step as ts
+
+from lemn_tf import memory
+from lemn_tf.model import StreamReader
+from lemn_tf.retention.base import eligible
+
+KEYS = ("items", "length", "questions", "ask_at", "answers")
+
+
+def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
+    """The candidate that really leaves: the one chosen, or the first that may if that one may not.
+
+    Args:
+        action: `[...]` int32.
+        allowed: `[..., N + 1]` bool, who may leave, at least one; see `retention.base.eligible`.
+    """
+    first = tf.argmax(tf.cast(allowed, tf.int32), axis=-1, output_type=tf.int32)
+    chosen = tf.one_hot(action, tf.shape(allowed)[-1], True, False)
+    return tf.where(tf.reduce_any(chosen & allowed, axis=-1), tf.cast(action, tf.int32), first)
+
+
+class StreamEnvironment(tf_environment.TFEnvironment):
+    """B streams side by side. A row whose stream ends goes on with the next one of the data.
+
+    Observations are dicts of
+        entries: `[N + 1, L]` int32, word ids of the candidates, newcomer last, 0 if unused.
+        ids: `[N + 1]` int64, their positions in the stream, -1 if unused.
+        allowed: `[N + 1]` bool, which of them the rules let go. Another action is not heeded.
+        stream: int32, which of the streams it is. For a learner to find the questions; a policy
+            that looked it up would know the future.
+    At the end of a stream there is no newcomer, only the memory as it was left.
+
+    Args:
+        episodes: arrays of streams, as `lemn_tf.pipelines.babi.encode` returns them.
+        model: its reader answers, and its memory says how many slots there are.
+        batch_size: B, how many streams run side by side.
+        reward: for each answer, "sign" gives +1 or -1 as in the paper, "probability" that of the
+            right answer. Several questions at one point add up.
+    """
+
+    def __init__(
+        self,
+        episodes: Mapping[str, np.ndarray],
+        model: StreamReader,
+        batch_size: int = 1,
+        reward: str = "sign",
+    ):
+        missing = [key for key in KEYS if key not in episodes]
+        if missing:
+            raise ValueError(f"episodes must hold {', '.join(KEYS)}; {', '.join(missing)} missing")
+        if reward not in ("sign", "probability"):
+            raise ValueError(f"reward must be 'sign' or 'probability'; got {reward!r}")
+        shortest = int(np.min(episodes["length"], initial=1))
+        if not len(episodes["length"]) or shortest < 1:
+            raise ValueError(
+                f"expected streams of at least one item; got {len(episodes['length'])} streams, "
+                f"the shortest of {shortest} items"
+            )
+        self._episodes = {key: tf.constant(episodes[key], tf.int32) for key in KEYS}
+        self._reader, self._reward, slots = model.reader, reward, model.memory.slots
+        width = self._episodes["items"].shape[-1]
+        observation = {
+            "entries": tf.TensorSpec([slots + 1, width], tf.int32, "entries"),
+            "ids": tf.TensorSpec([slots + 1], tf.int64, "ids"),
+            "allowed": tf.TensorSpec([slots + 1], tf.bool, "allowed"),
+            "stream": tf.TensorSpec([], tf.int32, "stream"),
+        }
+        action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, slots, "leaves")
+        super().__init__(ts.time_step_spec(observation), action, batch_size)
+
+        def variable(value):
+            return tf.Variable(value, trainable=False)
+
+        blank = memory.empty(batch_size, slots, tf.TensorSpec([width], tf.int32))
+        self._memory = tf.nest.map_structure(variable, blank)
+        self._stream = variable(tf.zeros([batch_size], tf.int32))
+        self._next = variable(0)
+        self._last = variable(tf.zeros([batch_size], tf.bool))
+        self._earned = variable(tf.zeros([batch_size]))
+        self._started = variable(False)
+
+    def _current_time_step(self) -> ts.TimeStep:
+        return tf.cond(self._started, self._show, self._reset)
+
+    def _reset(self) -> ts.TimeStep:
+        self._begin(tf.ones([self.batch_size], tf.bool))
+        self._started.assign(True)
+        return self._show()
+
+    def _step(self, action: tf.Tensor) -> ts.TimeStep:
+        return tf.cond(self._started, lambda: self._go_on(action), self._reset)
+
+    def _go_on(self, action: tf.Tensor) -> ts.TimeStep:
+        over = self._last.read_value()  # these rows begin anew, and do not heed the action
+        cells = self._candidates()
+        after = memory.evict_from(cells, leaving(action, eligible(cells)[0]))
+        length = tf.gather(self._episodes["length"], self._stream)
+        self._earned.assign(self._earn(after))
+        self._last.assign(after.clock >= tf.cast(length, tf.int64))
+        self._assign(after)
+        self._begin(over)
+        return self._show()
+
+    def _begin(self, rows: tf.Tensor) -> None:
+        """Begins the next streams in those rows, `[B]` bool, with nothing in memory."""
+        streams = self._episodes["length"].shape[0]
+        order = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
+        self._stream.assign(tf.where(rows, order % streams, self._stream))
+        self._next.assign((self._next + tf.reduce_sum(tf.cast(rows, tf.int32))) % streams)
+        self._last.assign(self._last & ~rows)
+        self._earned.assign(tf.where(rows, 0.0, self._earned))
+        held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
+        entry = tf.TensorSpec(held.entries.shape[2:], tf.int32)
+
+        def choose(new, old):
+            return tf.where(tf.reshape(rows, [-1] + [1] * (old.shape.rank - 1)), new, old)
+
+        blank = memory.empty(self.batch_size, held.slots, entry)
+        self._assign(tf.nest.map_structure(choose, blank, held))
+
+    def _assign(self, state: memory.MemoryState) -> None:
+        tf.nest.map_structure(lambda variable, value: variable.assign(value), self._memory, state)
+
+    def _candidates(self) -> memory.MemoryState:
+        """The slots and the next item; behind the end of a stream an unused place instead."""
+        held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
+        items = tf.gather(self._episodes["items"], self._stream)
+        clock = tf.cast(held.clock, tf.int32)
+        item = tf.gather(items, tf.minimum(clock, items.shape[1] - 1), batch_dims=1)
+        cells = memory.candidates(held, tf.where(self._last[:, None], 0, item))
+        places = tf.range(cells.ids.shape[1])
+        gone = self._last[:, None] & (places == cells.ids.shape[1] - 1)
+        return cells._replace(ids=tf.where(gone, tf.constant(memory.EMPTY, tf.int64), cells.ids))
+
+    def _earn(self, state: memory.MemoryState) -> tf.Tensor:
+        """`[B]`: the reward for the questions asked when memory was like this."""
+        asked = {name: tf.gather(self._episodes[name], self._stream) for name in KEYS[2:]}
+        queries = self._reader.ask(asked["questions"])  # [B, Q, d]
+        codes = self._reader.encode(state.entries)[:, None]
+        ids = tf.broadcast_to(state.ids[:, None], [*queries.shape[:2], state.slots])
+        logits = self._reader.read(queries, codes, ids).logits
+        answers = tf.maximum(asked["answers"], 0)
+        if self._reward == "sign":
+            right = tf.argmax(logits, axis=-1, output_type=tf.int32) == answers
+            reward = 2.0 * tf.cast(right, tf.float32) - 1.0
+        else:
+            reward = tf.gather(tf.nn.softmax(logits), answers, batch_dims=2)
+        now = tf.cast(asked["ask_at"], tf.int64) == state.clock[:, None]
+        return tf.stop_gradient(tf.reduce_sum(tf.where(now, reward, 0.0), axis=1))
+
+    def _show(self) -> ts.TimeStep:
+        cells = self._candidates()
+        last = self._last.read_value()
+        kind = tf.where(cells.clock == 1, ts.StepType.FIRST, ts.StepType.MID)
+        return ts.TimeStep(
+            step_type=tf.where(last, ts.StepType.LAST, kind),
+            reward=self._earned.read_value(),
+            discount=tf.where(last, 0.0, 1.0),
+            observation={
+                "entries": cells.entries,
+                "ids": cells.ids,
+                "allowed": eligible(cells)[0],
+                "stream": self._stream.read_value(),
+            },
+        )

@@ -1,0 +1,156 @@
+"""EvictionPolicy: a model's retention policy as a policy of TF-Agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+from tf_agents.policies import tf_policy
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import policy_step
+from tf_agents.trajectories import time_step as ts
+
+from lemn_tf import memory
+from lemn_tf.model import StreamReader
+from lemn_tf.retention.base import NEGLIGIBLE, Cells, RetentionPolicy, Scores
+
+Nest = Any
+
+
+class EvictionPolicy(tf_policy.TFPolicy):
+    """Says with what probability each candidate leaves, over what a `StreamEnvironment` shows.
+
+    What the retention policy carries for each entry is the policy's state here. TF-Agents has a
+    state before the action is drawn, so all N + 1 candidates are in it, each with its id, and the
+    next step takes those that are still there. That also makes it right if the environment did
+    not heed the action. A policy without carry has no state.
+
+    Args:
+        model: its memory's policy decides.
+        time_step_spec, action_spec: of the environment.
+        collect: also emit the state before each step, for learning from parts of a stream.
+
+    State:
+        `{"ids": [B, N + 1], "carry": nest of [B, N + 1, ...]}`, or `()`.
+    """
+
+    def __init__(
+        self,
+        model: StreamReader,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        collect: bool = False,
+    ):
+        policy = model.memory.policy
+        if model.clairvoyant or type(policy).attend is not RetentionPolicy.attend:
+            raise ValueError(
+                f"expected a policy that goes by the candidates alone; got {policy.name!r}, which "
+                "also needs to be told the future or what the reader attends to"
+            )
+        self._model, self._collect = model, collect
+        self._model_variables = [weight.value for weight in model.weights]
+        places = time_step_spec.observation["ids"].shape[0]
+        carry = tf.nest.map_structure(
+            lambda spec: tf.TensorSpec([places, *spec.shape], spec.dtype), policy.carry_spec()
+        )
+        state = ()
+        if tf.nest.flatten(carry):
+            state = {"ids": tf.TensorSpec([places], tf.int64), "carry": carry}
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy_state_spec=state,
+            info_spec=state if collect else (),
+            name="EvictionPolicy",
+        )
+
+    def _variables(self):
+        return self._model_variables
+
+    def _get_initial_state(self, batch_size):
+        lead = [] if batch_size is None else [batch_size]
+        state = tf.nest.map_structure(
+            lambda spec: tf.zeros([*lead, *spec.shape], spec.dtype), self.policy_state_spec
+        )
+        return {**state, "ids": state["ids"] + memory.EMPTY} if state else ()
+
+    def _distribution(self, time_step, policy_state):
+        observation = time_step.observation
+        cells = self.cells(observation)
+        policy = self._model.memory.policy
+        scores = policy.score(policy.look(cells), cells, carried(policy_state, cells.ids))
+        after = {"ids": cells.ids, "carry": scores.carry} if policy_state else ()
+        choice = choices(scores.logits, observation["allowed"])
+        return policy_step.PolicyStep(choice, after, policy_state if self._collect else ())
+
+    def cells(self, observation: dict[str, tf.Tensor]) -> Cells:
+        """What is observed, as a retention policy sees it; any leading dimensions."""
+        ids = observation["ids"]
+        vectors = self._model.memory.encode(observation["entries"])
+        return Cells(vectors, ids, clock=ids[..., -1] + 1)
+
+    def replay(self, observation: dict[str, tf.Tensor], first: tf.Tensor, state: Nest) -> Scores:
+        """The scores of recorded steps, with gradients through time, as if lived through again.
+
+        Args:
+            observation: of `[B, T, ...]`.
+            first: `[B, T]` bool, where a stream begins.
+            state: the policy's state before the first of the steps, `[B, ...]`.
+
+        Returns:
+            `Scores` of `[B, T, ...]`, without carry.
+        """
+        cells, policy = self.cells(observation), self._model.memory.policy
+        seen = policy.look(cells)
+        if not state:
+            return policy.score(seen, cells, ())._replace(carry=())
+        cells = cells._replace(seed=())
+        over_time = tf.nest.map_structure(time_major, (seen, cells, first))
+        blank = self._get_initial_state(tf.shape(first)[0])
+        steps = tf.shape(first)[1]
+
+        def step(t, state, logits, features):
+            seen, cells, first = tf.nest.map_structure(lambda leaf: leaf[t], over_time)
+            state = tf.nest.map_structure(
+                lambda new, old: tf.where(
+                    tf.reshape(first, [-1] + [1] * (old.shape.rank - 1)), new, old
+                ),
+                blank,
+                state,
+            )
+            scores = policy.score(seen, cells._replace(seed=None), carried(state, cells.ids))
+            state = {"ids": cells.ids, "carry": scores.carry}
+            logits, features = logits.write(t, scores.logits), features.write(t, scores.features)
+            return t + 1, state, logits, features
+
+        arrays = [tf.TensorArray(policy.compute_dtype, size=steps) for _ in range(2)]
+        _, _, logits, features = tf.while_loop(
+            lambda t, *_: t < steps, step, (0, state, *arrays), maximum_iterations=steps
+        )
+        return Scores(time_major(logits.stack()), (), time_major(features.stack()))
+
+
+def choices(logits: tf.Tensor, allowed: tf.Tensor) -> tfp.distributions.Categorical:
+    """The distribution of who leaves, `[..., N + 1]` logits, among those who may."""
+    logits = tf.where(allowed, tf.cast(logits, tf.float32), NEGLIGIBLE)
+    return tfp.distributions.Categorical(logits=logits, dtype=tf.int32)
+
+
+def carried(state: Nest, ids: tf.Tensor) -> Nest:
+    """The carry of the candidates with these ids, `[B, N + 1]`; zero for those not seen before."""
+    if not state:
+        return ()
+    same = (ids[:, :, None] == state["ids"][:, None]) & (ids != memory.EMPTY)[..., None]
+    known, place = tf.reduce_any(same, axis=-1), tf.argmax(tf.cast(same, tf.int32), axis=-1)
+
+    def take(leaf):
+        mask = tf.reshape(known, tf.concat([tf.shape(known), [1] * (leaf.shape.rank - 2)], 0))
+        return tf.where(mask, tf.gather(leaf, place, batch_dims=1), tf.zeros([], leaf.dtype))
+
+    return tf.nest.map_structure(take, state["carry"])
+
+
+def time_major(leaf: tf.Tensor) -> tf.Tensor:
+    """`[B, T, ...]` -> `[T, B, ...]`, and back."""
+    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
