@@ -20,7 +20,7 @@ import tensorflow as tf
 from lemn_tf import memory, retention
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader
-from lemn_tf.retention.base import Decision, RetentionPolicy
+from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
 
 Episode = dict[str, tf.Tensor]
 """A batch of streams with questions; see `lemn_tf.pipelines.babi.encode` for the keys."""
@@ -411,8 +411,8 @@ def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -
     """For each question a random part of all items before it: ids `[B, Q, T]`, -1 = left out."""
     items, ask_at = episode["items"], episode["ask_at"]
     batch, steps, questions = items.shape[0], items.shape[1], ask_at.shape[1]
-    shape = [batch, questions, steps + 1]
-    draw = tf.random.stateless_uniform(shape, seed + tf.constant([0, 1 << 20]), alg="philox")
+    which = tf.reshape(tf.range(batch * questions), [batch, questions])
+    draw = scramble(tf.range(steps + 1), which, salt_of(seed + tf.constant([0, 1 << 20])))
     keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
     ids = tf.range(steps)
     keep &= ids < ask_at[..., None]
