@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from lemn_tf import memory, retention
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Cells, Decision, Scores, decide, gumbel
+from lemn_tf.retention.base import Cells, Decision, Scores, choose, describe, gumbel
 
 Nest = Any
 
@@ -186,13 +186,16 @@ class EpisodicMemory(keras.layers.Layer):
         self._check_vectors(vectors, cells.entries, 2)
         self._check_carry(state)
         seed = self._seed(training, seed)
-        scores, decision = self._step(vectors, cells, seed)
-        return memory.evict_from(cells._replace(carry=scores.carry), decision.slot), decision
+        after, logits, slot = self._step(vectors, cells, seed)
+        return after, describe(cells.ids, logits, slot)
 
-    def _step(self, vectors, cells: MemoryState, seed) -> tuple[Scores, Decision]:
+    def _step(self, vectors, cells: MemoryState, seed):
+        """The state after one of the candidates has left, the logits under the rules, the slot."""
         scores = self.policy(Cells(vectors, cells.ids, cells.clock, seed), cells.carry)
         draws = seed is not None or self.policy.stochastic
-        return scores, decide(scores.logits, cells, gumbel(cells, seed) if draws else None)
+        noise = gumbel(cells, seed) if draws else None
+        logits, slot = choose(scores.logits, cells, noise)
+        return memory.evict_from(cells._replace(carry=scores.carry), slot), logits, slot
 
     def _seed(self, training, seed):
         if seed is None:
@@ -253,28 +256,24 @@ class EpisodicMemory(keras.layers.Layer):
         def step(t, held, record):
             item = (tf.fill([batch], origin + t), vectors_tm[t])
             cells = memory.candidates(held, item)
-            scores, decision = self._step(cells.entries[1], cells, seed)
-            after = memory.evict_from(cells._replace(carry=scores.carry), decision.slot)
+            after, logits, slot = self._step(cells.entries[1], cells, seed)
             if mask_tm is not None:
                 after = _where(mask_tm[t], after, held)
             if after_step is not None:
                 full = after._replace(entries=_take(pool, after.entries[0]))
                 after = after_step(t, full)._replace(entries=after.entries)
-            record = tf.nest.map_structure(lambda array, x: array.write(t, x), record, decision)
+            new = (cells.ids, logits, slot)
+            record = tf.nest.map_structure(lambda array, x: array.write(t, x), record, new)
             return t + 1, after, record
 
         static = tf.nest.flatten(items)[0].shape[1]
         size = steps if static is None else static
-        record = Decision(
-            *(
-                tf.TensorArray(dtype, size=size)
-                for dtype in (tf.int64, tf.int32, tf.int64, *[tf.float32] * 4, tf.bool)
-            )
-        )
+        types = (tf.int64, tf.float32, tf.int32)
+        record = tuple(tf.TensorArray(dtype, size=size) for dtype in types)
         _, held, record = tf.while_loop(
             lambda t, *_: t < steps, step, (0, held, record), maximum_iterations=static
         )
-        decisions = tf.nest.map_structure(lambda array: _batch_major(array.stack()), record)
+        decisions = describe(*(_batch_major(array.stack()) for array in record))
         if mask is not None:
             free = decisions.free & mask
             decisions = decisions._replace(

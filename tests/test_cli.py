@@ -1,5 +1,7 @@
 """The `lemn` command: what it prints, its exit codes, and that a typo gives no traceback."""
 
+import json
+
 import pytest
 
 import lemn_tf
@@ -21,6 +23,8 @@ def test_help_and_version(capsys):
         (["dmeo"], "invalid choice: 'dmeo'"),
         (["demo", "--slots", "0"], "expected a whole number >= 1; got '0'"),
         (["demo", "--episodes", "many"], "expected a whole number >= 1; got 'many'"),
+        (["train", "babi", "--train", "x"], "required: --valid, --out"),
+        (["bench", "sleep"], "invalid choice: 'sleep'"),
     ],
 )
 def test_a_typo(arguments, message, capsys):
@@ -30,10 +34,24 @@ def test_a_typo(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_bad_input_is_one_line(capsys):
-    assert cli.main(["demo", "--variant", "loud"]) == 2
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo", "--variant", "loud"], "expected a variant of original, noisy, large, got 'loud'"),
+        (["evaluate", "nix", "--data", "x"], "no run, .keras file or preset called 'nix'"),
+        (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
+        (
+            ["train", "babi", "--train", "x", "--valid", "x", "--out", "o", "--recipe", "nix"],
+            "recipe",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error == "lemn: error: expected a variant of original, noisy, large, got 'loud'"
+    assert error.startswith("lemn: error: ")
+    assert message in error
 
 
 @pytest.mark.parametrize(
@@ -44,10 +62,7 @@ def test_bad_input_is_one_line(capsys):
         (KeyboardInterrupt(), 130, "lemn: stopped"),
     ],
 )
-def test_commands_are_added_by_a_decorator(raised, code, said, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "COMMANDS", dict(cli.COMMANDS))
-
-    @cli.command
+def test_errors_of_a_command(raised, code, said, capsys, monkeypatch):
     class Fail:
         name, help = "fail", "fails"
 
@@ -58,14 +73,38 @@ def test_commands_are_added_by_a_decorator(raised, code, said, capsys, monkeypat
             assert arguments.path == "x.txt"
             raise raised
 
+    monkeypatch.setattr(cli, "COMMANDS", {"fail": Fail()})
     assert cli.main(["fail", "x.txt"]) == code
     assert said in capsys.readouterr().err
 
 
-def test_demo(capsys):
-    assert cli.main(["demo", "--episodes", "3", "--slots", "4"]) == 0
-    out = capsys.readouterr().out
-    for expected in ("Where is", "●", "3 stories (noisy), 15 questions, 4 slots", "untrained"):
-        assert expected in out
-    for name in lemn_tf.retention.NAMES:
-        assert name in out
+def test_data(tmp_path, capsys):
+    arguments = ["data", "babi", "--variant", "noisy", "--episodes", "20", "--out", str(tmp_path)]
+    assert cli.main(arguments) == 0
+    assert "noisy_train.txt: 16 stories, 80 questions" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "noisy_test.txt",
+        "noisy_train.txt",
+        "noisy_valid.txt",
+    ]
+
+
+@pytest.mark.slow
+def test_demo_and_what_it_leaves(tmp_path, capsys):
+    out = str(tmp_path / "demo")
+    short = ["--episodes", "256", "--shards", "1", "--out", out]
+    assert cli.main(["demo", *short]) == 0
+    shown = capsys.readouterr().out
+    for expected in ("fifo", "lru", "oracle", "trained", "Where is", "The run is in"):
+        assert expected in shown
+    run = tmp_path / "demo" / "noisy-st-lemn-5-seed1"
+    data = tmp_path / "demo" / "data" / run.name / "noisy_test.txt"
+    assert cli.main(["evaluate", str(run), "--data", str(data), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {"error_rate", "questions", "support_recall", "policy", "slots"} <= set(result)
+    assert result["questions"] == 1000
+    assert cli.main(["compare", str(run), "--data", str(data), "--slots", "3,5", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["slots"] for row in rows} == {3, 5}
+    oracle = [row for row in rows if row["name"] == "oracle"]
+    assert all(row["support_recall"] == 100 for row in oracle if row["slots"] == 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from lemn_tf.commands.common import whole_number
 
@@ -27,20 +28,31 @@ class Data:
         )
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from pathlib import Path
-
-        from lemn_tf.pipelines import babi, babi_generator
+        from lemn_tf.pipelines import babi
 
         out = Path(arguments.out)
         if arguments.download:
             print(babi.download(out))
             return
-        stories = babi_generator.generate(arguments.variant, arguments.episodes, arguments.seed)
-        # Noisy and Large grow noisier from the first story to the last: every split gets its share.
-        tenth = {"valid": stories[8::10], "test": stories[9::10]}
-        train = [story for i, story in enumerate(stories) if i % 10 < 8]
-        for split, part in {"train": train, **tenth}.items():
-            path = out / f"{arguments.variant}_{split}.txt"
-            babi.write_stories(part, path)
-            questions = sum(len(story.questions) for story in part)
-            print(f"{path}: {len(part):,} stories, {questions:,} questions")
+        files = write_splits(arguments.variant, arguments.episodes, arguments.seed, out)
+        for path in files.values():
+            stories = babi.read_stories(path)
+            questions = sum(len(story.questions) for story in stories)
+            print(f"{path}: {len(stories):,} stories, {questions:,} questions")
+
+
+def write_splits(variant: str, episodes: int, seed: int, out: Path) -> dict[str, Path]:
+    """Generates stories and writes train, valid and test files (8 : 1 : 1)."""
+    from lemn_tf.pipelines import babi, babi_generator
+
+    stories = babi_generator.generate(variant, episodes, seed)
+    # Noisy and Large grow noisier from the first story to the last: every split gets its share.
+    parts = {
+        "train": [story for i, story in enumerate(stories) if i % 10 < 8],
+        "valid": stories[8::10],
+        "test": stories[9::10],
+    }
+    files = {split: out / f"{variant}_{split}.txt" for split in parts}
+    for split, path in files.items():
+        babi.write_stories(parts[split], path)
+    return files

@@ -221,25 +221,49 @@ def decide(
         cells: the candidates, as `memory.candidates` returns them.
         noise: `[B, N + 1]` Gumbel noise; with it the choice is a sample of the softmax.
     """
-    allowed, free = eligible(cells)
+    return describe(cells.ids, *choose(logits, cells, noise))
+
+
+def choose(
+    logits: tf.Tensor, cells: memory.MemoryState, noise: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The half of `decide` that the next step waits for: logits under the rules, and the slot.
+
+    Returns:
+        `[B, N + 1]` logits, `NEGLIGIBLE` for what may not leave, and the `[B]` slot that leaves.
+    """
+    allowed, _ = eligible(cells)
     # Whatever a policy says, infinity and NaN included, what is not allowed does not leave.
     logits = tf.clip_by_value(tf.cast(logits, tf.float32), 0.1 * NEGLIGIBLE, -0.1 * NEGLIGIBLE)
-    logits = tf.where(allowed, logits, NEGLIGIBLE)
-    log_pi = tf.nn.log_softmax(logits)
-    pi = tf.exp(log_pi)
-    wish = logits if noise is None else log_pi + noise
+    wish = logits if noise is None else logits + noise
     wish = tf.where(wish > -1e38, wish, -1e38)
     slot = tf.argmax(tf.where(allowed, wish, -math.inf), axis=1, output_type=tf.int32)
-    top = tf.math.top_k(pi, k=2).values
+    return tf.where(allowed, logits, NEGLIGIBLE), slot
+
+
+def describe(ids: tf.Tensor, logits: tf.Tensor, slot: tf.Tensor) -> Decision:
+    """The other half of `decide`: what there is to say of choices made, for a whole stream at once.
+
+    Args:
+        ids: `[..., N + 1]`, the candidates.
+        logits: `[..., N + 1]`, as `choose` returns them.
+        slot: `[...]`, as `choose` returns it.
+    """
+    allowed = logits > 0.5 * NEGLIGIBLE
+    log_pi = tf.nn.log_softmax(logits)
+    pi = tf.exp(log_pi)
+    left = tf.one_hot(slot, tf.shape(ids)[-1], True, False)
+    likeliest = tf.one_hot(tf.argmax(pi, axis=-1), tf.shape(ids)[-1], True, False)
+    runner_up = tf.reduce_max(tf.where(likeliest, 0.0, pi), axis=-1)
     return Decision(
-        ids=cells.ids,
+        ids=ids,
         slot=slot,
-        evicted=tf.gather(cells.ids, slot, batch_dims=1),
+        evicted=tf.reduce_sum(tf.where(left, ids, tf.zeros_like(ids)), axis=-1),
         keep=1.0 - pi,
-        margin=top[:, 0] - top[:, 1],
-        log_prob=tf.gather(log_pi, slot, batch_dims=1),
-        entropy=-tf.reduce_sum(pi * tf.where(allowed, log_pi, 0.0), axis=1),
-        free=free,
+        margin=tf.reduce_max(pi, axis=-1) - runner_up,
+        log_prob=tf.reduce_sum(tf.where(left, log_pi, 0.0), axis=-1),
+        entropy=-tf.reduce_sum(pi * tf.where(allowed, log_pi, 0.0), axis=-1),
+        free=tf.reduce_sum(tf.cast(allowed, tf.int32), axis=-1) > 1,
     )
 
 
