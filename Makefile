@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_ENABLE_ONEDNN_OPTS ?= 0
 
-.PHONY: help setup demo test test-all lint format bench wheel clean
+.PHONY: help setup demo test test-all test-serving lint format bench wheel clean
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -32,6 +32,10 @@ test: lint       ## lint, then the quick tests (under 10 minutes on two cores)
 
 test-all: lint   ## the quick tests and the slow ones
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+
+test-serving: $(READY)  ## wire tests against a running server: URL=http://HOST:8501/v1/models/NAME [GRPC=HOST:8500]
+	@test -n "$(URL)" || { echo "error: say which server: make test-serving URL=http://127.0.0.1:8501/v1/models/NAME [GRPC=127.0.0.1:8500]" >&2; exit 1; }
+	LEMN_TEST_URL=$(URL) LEMN_TEST_GRPC=$(GRPC) $(BIN)/python -m pytest -q tests/export/wire
 
 lint: $(READY)   ## ruff check and format check
 	$(BIN)/ruff check .

@@ -20,6 +20,10 @@ setup(
         *(f"lemn_tf.{name}" for name in find_packages(include=["pipelines*", "export*"])),
     ],
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
+    package_data={
+        "lemn_tf": ["presets/*.keras"],
+        "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
+    },
     install_requires=[
         "tensorflow-cpu==2.21.*",
         "keras>=3.15,<4",
@@ -30,6 +34,14 @@ setup(
     extras_require={
         # tf-agents pins old versions of its own dependencies: see BUILD.md before using this.
         "agents": ["tf-agents==0.19.0", "tf-keras==2.21.*", "tensorflow-probability==0.25.*"],
+        "serving": [
+            "grpcio",
+            "requests",
+            "starlette",
+            "tensorflow-serving-api==2.21.*",
+            "uvicorn",
+        ],
+        "mazes": ["gymnasium>=1.1,<2", "numba>=0.61"],
     },
     entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},
 )
