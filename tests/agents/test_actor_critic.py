@@ -1,0 +1,106 @@
+"""Returns, advantages and losses against loops over plain numbers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.utils import value_ops
+
+from lemn_tf.agents import ActorCritic, actor_critic_loss
+
+B, T, A = 3, 6, 3
+
+
+def by_hand(rewards, values, discount, gae_lambda):
+    """Advantages of one stream, from the definition: a weighted sum of later TD errors."""
+    steps = len(rewards)
+    following = [*values[1:], 0.0]
+    errors = [rewards[t] + discount * following[t] - values[t] for t in range(steps)]
+    return [
+        sum((discount * gae_lambda) ** (k - t) * errors[k] for k in range(t, steps))
+        for t in range(steps)
+    ]
+
+
+@pytest.fixture
+def case():
+    generator = np.random.default_rng(0)
+    length = np.array([6, 4, 1])
+    return {
+        "logits": generator.normal(size=[B, T, A]).astype(np.float32),
+        "actions": generator.integers(0, A, [B, T]).astype(np.int32),
+        "values": generator.normal(size=[B, T]).astype(np.float32),
+        "rewards": generator.normal(size=[B, T]).astype(np.float32)
+        * (np.arange(T) < length[:, None]),
+        "free": (np.arange(T) >= 2) & (np.arange(T) < length[:, None]),
+        "valid": np.arange(T) < length[:, None],
+    }
+
+
+def tensors(case):
+    return {name: tf.constant(array) for name, array in case.items()}
+
+
+def test_losses_against_loops(case):
+    losses = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.8)
+    advantages = np.zeros([B, T])
+    for b in range(B):
+        n = case["valid"][b].sum()
+        advantages[b, :n] = by_hand(case["rewards"][b, :n], case["values"][b, :n], 0.9, 0.8)
+    chosen = advantages[case["free"]]
+    for b in range(B):
+        policy = value = entropy = 0.0
+        for t in range(T):
+            pi = np.exp(case["logits"][b, t]) / np.exp(case["logits"][b, t]).sum()
+            if case["free"][b, t]:
+                normal = (advantages[b, t] - chosen.mean()) / np.sqrt(chosen.var() + 1e-8)
+                policy -= np.log(pi[case["actions"][b, t]]) * normal
+                entropy -= (pi * np.log(pi)).sum()
+            if case["valid"][b, t]:  # the target is advantage plus value
+                value += advantages[b, t] ** 2
+        np.testing.assert_allclose(losses.policy[b], policy, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(losses.value[b], value, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(losses.entropy[b], entropy, rtol=1e-4, atol=1e-5)
+
+
+def test_with_lambda_one_targets_are_returns(case):
+    rewards, discount = case["rewards"], 0.9
+    returns = value_ops.discounted_return(
+        tf.constant(rewards), tf.fill([B, T], discount), time_major=False
+    )
+    for b in range(B):
+        for t in range(T):
+            expected = sum(discount ** (k - t) * rewards[b, k] for k in range(t, T))
+            np.testing.assert_allclose(returns[b, t], expected, rtol=1e-5, atol=1e-6)
+    losses = actor_critic_loss(**tensors(case), discount=discount, gae_lambda=1.0)
+    error = (case["values"] - returns.numpy()) ** 2 * case["valid"]
+    np.testing.assert_allclose(losses.value, error.sum(axis=1), rtol=1e-4)
+
+
+def test_what_stands_behind_the_end_changes_nothing(case):
+    plain = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.9)
+    behind = ~case["valid"]
+    case["values"] = np.where(behind, 100.0, case["values"]).astype(np.float32)
+    case["logits"] = np.where(behind[..., None], -7.0, case["logits"]).astype(np.float32)
+    other = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.9)
+    for ours, theirs in zip(plain, other, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_gradients_reach_logits_and_values_but_no_target(case):
+    given = tensors(case)
+    with tf.GradientTape() as tape:
+        tape.watch([given["logits"], given["values"]])
+        losses = actor_critic_loss(**given, discount=0.9, gae_lambda=0.8)
+        total = tf.reduce_sum(losses.policy + losses.value)
+    for_logits, for_values = tape.gradient(total, [given["logits"], given["values"]])
+    assert np.all((np.abs(for_logits).sum(-1) > 0) == case["free"])
+    advantages = np.zeros([B, T])
+    for b in range(B):
+        n = case["valid"][b].sum()
+        advantages[b, :n] = by_hand(case["rewards"][b, :n], case["values"][b, :n], 0.9, 0.8)
+    np.testing.assert_allclose(for_values, -2 * advantages, rtol=1e-4, atol=1e-5)
+
+
+def test_reward_is_checked():
+    with pytest.raises(ValueError, match="'sign' or 'probability'; got 'support'"):
+        ActorCritic(reward="support")
