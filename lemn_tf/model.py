@@ -18,6 +18,7 @@ import keras
 import tensorflow as tf
 
 from lemn_tf import memory, retention
+from lemn_tf.evaluation import kept_at, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
@@ -145,7 +146,9 @@ class StreamReader(keras.Model):
         Returns:
             The decisions, and what was in memory at each question, ids `[B, Q, N]`.
         """
-        items = needed_at(episode) if self.clairvoyant else episode["items"]
+        items = episode["items"]
+        if self.clairvoyant:
+            items = needed_at(episode["support"], episode["ask_at"], tf.shape(items)[1])
         mask = tf.sequence_mask(episode["length"], tf.shape(items)[1])
         if not (training or self.memory.policy.stochastic):
             seed = None  # a seed means sampling
@@ -155,7 +158,7 @@ class StreamReader(keras.Model):
         _, decisions = self.memory(
             items, mask=mask, training=training, seed=seed, slots=slots, after_step=after_step
         )
-        return decisions, kept_at(decisions, episode["ask_at"])
+        return decisions, kept_at(decisions.ids, decisions.slot, episode["ask_at"])
 
     def _feedback(self, episode):
         """After each step, tells the policy what the reader attended to in questions asked then."""
@@ -257,7 +260,8 @@ class StreamReader(keras.Model):
             total += self.on_policy * part
             logs["loss_reader"] = part
             logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
-            logs["support_recall"] = recall(episode, kept)
+            found = tf.cast(supported(kept, episode["support"]), tf.float32)
+            logs["support_recall"] = tf.reduce_sum(found * weight) / questions
         if self.objectives:
             vectors = self.memory.encode(episode["items"])
             scores = self.memory.replay(vectors, decisions, seed)
@@ -336,7 +340,7 @@ class StreamReader(keras.Model):
         asked = episode["ask_at"] >= 0
         guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
         right = asked & (guess == episode["answers"])
-        held = asked & supported(episode, kept)
+        held = asked & supported(kept, episode["support"])
         return {
             "questions": tf.reduce_sum(tf.cast(asked, tf.int32)),
             "right": tf.reduce_sum(tf.cast(right, tf.int32)),
@@ -385,22 +389,6 @@ class StreamReader(keras.Model):
         return cls(**{**config, **made})
 
 
-def kept_at(decisions: Decision, ask_at: tf.Tensor) -> tf.Tensor:
-    """What was in memory at each question: ids `[B, Q, N]`, -1 = unused."""
-    ids, slot = decisions.ids, decisions.slot
-    places = tf.range(tf.shape(ids)[-1] - 1)
-    after = tf.where(places >= slot[..., None], ids[..., 1:], ids[..., :-1])  # [B, T, N]
-    kept = tf.gather(after, tf.maximum(ask_at - 1, 0), batch_dims=1)
-    return tf.where((ask_at > 0)[..., None], kept, tf.constant(memory.EMPTY, ids.dtype))
-
-
-def needed_at(episode: Episode) -> tf.Tensor:
-    """What the oracle sees of each item: when it will be needed, `[B, T, Q]` clocks, else -1."""
-    items = tf.range(tf.shape(episode["items"])[1])[:, None]  # [T, 1]
-    needs = tf.reduce_any(episode["support"][:, None] == items[..., None], axis=-1)  # [B, T, Q]
-    return tf.cast(tf.where(needs, episode["ask_at"][:, None], -1), tf.float32)
-
-
 def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
     taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
@@ -417,17 +405,3 @@ def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -
     ids = tf.range(steps)
     keep &= ids < ask_at[..., None]
     return tf.cast(tf.where(keep, ids, memory.EMPTY), tf.int64)
-
-
-def supported(episode: Episode, kept: tf.Tensor) -> tf.Tensor:
-    """`[B, Q]` bool: whether every supporting item was in memory. For evaluation only."""
-    support = tf.cast(episode["support"], kept.dtype)
-    found = tf.reduce_any(support[..., None] == kept[:, :, None, :], axis=-1)
-    return tf.reduce_all(found | (support < 0), axis=-1)
-
-
-def recall(episode: Episode, kept: tf.Tensor) -> tf.Tensor:
-    """Share of the questions whose supports were all in memory."""
-    asked = tf.cast(episode["ask_at"] >= 0, tf.float32)
-    found = tf.cast(supported(episode, kept), tf.float32)
-    return tf.reduce_sum(found * asked) / tf.maximum(tf.reduce_sum(asked), 1.0)
