@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
+from lemn_tf.readers import MemN2N, Reader
 
 STEPS, SLOTS, WIDTH = 9, 3, 6
 Tensors = dict[str, tf.Tensor]
@@ -99,10 +100,52 @@ def memory_under(policy: str, **options) -> Subject:
     return Subject(name, make, inputs, run, pad, scalars, "memory", policy)
 
 
+def reader_of_sentences(name: str, make: Callable[[], Reader]) -> Subject:
+    """A reader of word ids: one question a row about up to `SLOTS` sentences, some slots unused."""
+
+    def build():
+        layer = make()
+        generator = np.random.default_rng(1)
+        for weight in layer.weights:
+            weight.assign(generator.normal(scale=0.5, size=weight.shape))
+        return layer
+
+    def inputs(rows):
+        generator = np.random.default_rng(2)
+        ids = np.array([[0, 4, 5], [-1, 3, -1], [7, 2, 9], [-1, 1, 6]])[:rows]
+        return {
+            "question": tf.constant(generator.integers(1, 9, [rows, 1, 3]), tf.int32),
+            "entries": tf.constant(generator.integers(0, 9, [rows, SLOTS, 4]), tf.int32),
+            "ids": tf.constant(ids, tf.int64),
+        }
+
+    def run(layer, given):
+        query = layer.ask(given["question"][:, 0])
+        answer = layer.read(query, layer.encode(given["entries"]), given["ids"])
+        return {"logits": answer.logits, "attention": answer.attention}
+
+    def pad(given):
+        extra = {
+            "question": given["question"],
+            "entries": tf.pad(given["entries"], [[0, 0], [0, 2], [0, 0]], constant_values=5),
+            "ids": tf.pad(given["ids"], [[0, 0], [0, 2]], constant_values=memory.EMPTY),
+        }
+        return extra, lambda outputs: {
+            "logits": outputs["logits"],
+            "attention": outputs["attention"][:, :SLOTS],
+        }
+
+    def scalars(layer, given):
+        return run(layer, given)["logits"]
+
+    return Subject(name, build, inputs, run, pad, scalars, "reader")
+
+
 SUBJECTS = [
     *(memory_under(name) for name in retention.NAMES),
     memory_under("s-lemn", shuffle=True),
     memory_under("st-lemn", shuffle=True),
+    reader_of_sentences("memn2n", lambda: MemN2N(9, sentence_length=4, units=6, max_slots=8)),
 ]
 _LAYERS: dict[str, keras.layers.Layer] = {}
 
