@@ -1,0 +1,198 @@
+"""StreamReader: fit, evaluate, predict, save and load; XLA and shards change no number."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf import model as model_file
+from lemn_tf.agents import ActorCritic
+from lemn_tf.hindsight import Hindsight
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import babi
+from lemn_tf.pipelines.babi_generator import generate
+from lemn_tf.readers import MemN2N
+from lemn_tf.text import Vocabulary
+
+SEED, NOW = tf.constant([3, 4]), tf.constant(0.25)
+
+
+def make_model(policy="s-lemn", words=9, length=3, vocabulary=None):
+    keras.utils.set_random_seed(1)
+    reader = MemN2N(words, length, units=8, hops=2, max_slots=8)
+    return StreamReader(reader, 2, policy, vocabulary)
+
+
+def make_batch(rows=4, steps=6, seed=0):
+    """Random streams with two questions each, one row shorter than the others."""
+    generator = np.random.default_rng(seed)
+    length = np.array([steps, steps - 2, steps, steps])[:rows]
+    ask_at = np.stack([length, length - generator.integers(1, 3, rows)], axis=1)
+    ask_at[-1, 1] = -1
+    arrays = {
+        "items": generator.integers(1, 9, [rows, steps, 3]),
+        "length": length,
+        "questions": generator.integers(1, 9, [rows, 2, 3]),
+        "ask_at": ask_at,
+        "answers": np.where(ask_at >= 0, generator.integers(1, 9, [rows, 2]), -1),
+        "support": generator.integers(0, 2, [rows, 2, 1]),
+    }
+    return {name: tf.constant(array, tf.int32) for name, array in arrays.items()}
+
+
+@pytest.fixture(scope="module")
+def stories():
+    """The first eight facts and the first question of generated stories."""
+    return [
+        babi.Story(story.facts[:8], story.questions[:1]) for story in generate("noisy", 16, seed=1)
+    ]
+
+
+def test_fit_evaluate_predict_save_load(stories, tmp_path):
+    vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+    data = babi.dataset(stories, vocabulary, 8, length=7)
+    model = make_model("st-lemn", vocabulary.size, 7, vocabulary)
+    objectives = [Hindsight(), ActorCritic()]
+    model.compile(keras.optimizers.Adam(1e-2), objectives, jit_compile=False)
+    board = keras.callbacks.TensorBoard(tmp_path / "logs")
+    history = model.fit(data, validation_data=data, epochs=2, callbacks=[board], verbose=0).history
+    shown = {"loss", "accuracy", "support_recall", "entropy", "value_loss", "return", "hindsight"}
+    assert shown <= set(history)
+    assert {"val_accuracy", "val_support_recall"} <= set(history)
+    assert all(np.all(np.isfinite(values)) for values in history.values())
+    assert list(tmp_path.glob("logs/train/*"))
+    assert list(tmp_path.glob("logs/validation/*"))
+
+    result = model.evaluate(data, verbose=0, return_dict=True)
+    assert result["accuracy"] == pytest.approx(history["val_accuracy"][-1])
+    logits = model.predict(data, verbose=0)
+    assert logits.shape == (16, 1, vocabulary.size)
+    answers = babi.encode(stories, vocabulary)["answers"]
+    assert np.mean(logits.argmax(-1) == answers) == pytest.approx(result["accuracy"])
+
+    model.save(tmp_path / "model.keras")
+    twin = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    batch = next(iter(data))
+    ours, theirs = model.outcome(batch), twin.outcome(batch)
+    assert {k: int(v) for k, v in ours.items()} == {k: int(v) for k, v in theirs.items()}
+    np.testing.assert_allclose(twin(batch), model(batch), atol=1e-6)
+    text = tf.constant([stories[0].facts[0]])
+    np.testing.assert_array_equal(twin.vocabulary(text), vocabulary(text))
+
+
+def test_compiled_or_not():
+    """Law 10 for training: every draw, loss and gradient is the same under XLA."""
+    model, batch = make_model(), make_batch()
+    objectives = [Hindsight(), ActorCritic(reward="probability")]
+    results = []
+    for jit_compile in (False, True):
+        model.compile("sgd", objectives, jit_compile=jit_compile)
+        results.append(model._gradients(batch, SEED, NOW))
+    (plain, logs), (compiled, compiled_logs) = results
+    assert set(logs) == set(compiled_logs)
+    for name, value in logs.items():
+        np.testing.assert_allclose(compiled_logs[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    for variable, one, other in zip(model.trainable_variables, plain, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=variable.path)
+
+
+def test_shards_give_the_mean_of_their_gradients():
+    batch, model = make_batch(), make_model()
+    options = {"objectives": [Hindsight()], "jit_compile": False, "seed": 7}
+    model.compile(keras.optimizers.SGD(1.0), shards=2, **options)
+    before = [np.array(v) for v in model.trainable_variables]
+    halves = [
+        model.gradients(
+            {n: x[2 * k : 2 * k + 2] for n, x in batch.items()}, [7, k], tf.constant(0.0)
+        )
+        for k in range(2)
+    ]
+    logs = model.train_step(batch)
+    for variable, old, one, other in zip(
+        model.trainable_variables, before, halves[0][0], halves[1][0], strict=True
+    ):
+        np.testing.assert_allclose(old - np.array(variable), (one + other) / 2, atol=1e-5)
+    mean = (halves[0][1]["loss"] + halves[1][1]["loss"]) / 2
+    np.testing.assert_allclose(logs["loss"], mean, rtol=1e-5)
+
+
+def test_random_past():
+    batch, share = make_batch(), (0.5, 1.0)
+    batch["ask_at"] = tf.constant([[6, 3], [4, 0], [6, 5], [6, -1]])
+    past = [
+        tf.function(lambda: model_file.random_past(batch, share, SEED), jit_compile=jit)().numpy()
+        for jit in (False, True)
+    ]
+    np.testing.assert_array_equal(*past)
+    for b, q in np.ndindex(4, 2):
+        for t, found in enumerate(past[0][b, q]):
+            assert found in (-1, t)
+            assert found < max(int(batch["ask_at"][b, q]), 0)
+    many = {"items": tf.zeros([400, 50, 1]), "ask_at": tf.fill([400, 2], 50)}
+    kept = np.mean(model_file.random_past(many, share, SEED).numpy() >= 0, axis=-1)
+    assert np.mean(kept) == pytest.approx(0.75, abs=0.01)  # uniform between the two shares
+    assert np.std(kept) == pytest.approx(np.sqrt(0.5**2 / 12 + 0.18 / 50), abs=0.01)
+    assert abs(np.corrcoef(kept[:, 0], kept[:, 1])[0, 1]) < 0.15
+    other = model_file.random_past(many, share, SEED + 1).numpy() >= 0
+    assert abs(np.corrcoef(kept.ravel(), np.mean(other, axis=-1).ravel())[0, 1]) < 0.15
+
+
+def test_memories_at_the_questions_against_lists():
+    model, batch = make_model(), make_batch()
+    decisions, kept = model.act(batch, training=True, seed=SEED)
+    for b in range(4):
+        held = []
+        memories = [[]]
+        for t in range(int(batch["length"][b])):
+            held.append(t)
+            if len(held) > 2:
+                del held[int(decisions.slot[b, t])]
+            memories.append(list(held))
+        for q in range(2):
+            asked = max(int(batch["ask_at"][b, q]), 0)
+            assert [i for i in kept[b, q].numpy().tolist() if i >= 0] == memories[asked]
+
+
+def test_answers_come_from_what_was_kept_alone():
+    model, batch = make_model("fifo"), make_batch()
+    plain = model(batch)[:, 0]  # asked at the end, when two items are left
+    changed = batch["items"].numpy()
+    changed[:, :2] = 5
+    np.testing.assert_allclose(
+        model({**batch, "items": tf.constant(changed)})[:, 0], plain, atol=1e-6
+    )
+    changed[0, -1] = 6
+    other = model({**batch, "items": tf.constant(changed)})[:, 0]
+    assert np.abs(other[0] - plain[0]).max() > 1e-4
+    np.testing.assert_allclose(other[1:], plain[1:], atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["lru", "oracle", "im-lemn", "uniform"])
+def test_every_policy_acts_and_travels(policy, tmp_path):
+    model, batch = make_model(policy), make_batch()
+    model.save(tmp_path / "model.keras")
+    twin = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    np.testing.assert_allclose(twin(batch), model(batch), atol=1e-6)
+    other = model.with_policy("fifo", slots=3)
+    assert other.reader is model.reader
+    assert other.act(batch)[1].shape == (4, 2, 3)
+
+
+def test_training_under_another_policy_leaves_ours_alone():
+    model, batch = make_model(), make_batch()
+    model.compile(keras.optimizers.SGD(0.1), acting="fifo", on_subsets=0.0, jit_compile=False)
+    _, kept = model._act(batch)
+    assert kept[0, 0].numpy().tolist() == [4, 5]
+    gradients, _ = model.gradients(batch, SEED, NOW)
+    moved = {
+        v.path: float(tf.norm(g)) for v, g in zip(model.trainable_variables, gradients, strict=True)
+    }
+    assert moved[model.reader.words.path] > 0
+    assert all(moved[weight.path] == 0 for weight in model.memory.policy.trainable_weights)
+
+
+def test_errors_say_what_was_expected():
+    with pytest.raises(ValueError, match="'fifo' has nothing to learn"):
+        make_model("fifo").compile(objectives=[Hindsight()])
+    with pytest.raises(ValueError, match="no objectives with acting="):
+        make_model().compile(objectives=[Hindsight()], acting="fifo")
