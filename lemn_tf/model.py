@@ -22,6 +22,7 @@ from lemn_tf.evaluation import kept_at, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
+from lemn_tf.text import UNKNOWN
 
 Episode = dict[str, tf.Tensor]
 """A batch of streams with questions; see `lemn_tf.pipelines.babi.encode` for the keys."""
@@ -225,9 +226,9 @@ class StreamReader(keras.Model):
         self.updates = max(updates, 1)
         if acting is not None and objectives:
             raise ValueError("a policy learns from what it did itself: no objectives with acting=")
-        self._acting = None if acting is None else self.with_policy(acting)
-        self._gradients = tf.function(self.gradients, jit_compile=jit_compile)
-        self._outcome = tf.function(self.outcome, jit_compile=jit_compile)
+        self._act = self.act if acting is None else self.with_policy(acting).act
+        self._gradients = tf.function(self.gradients, autograph=False, jit_compile=jit_compile)
+        self._outcome = tf.function(self.outcome, autograph=False, jit_compile=jit_compile)
         self._meters = {}
 
     def losses_of(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
@@ -253,8 +254,7 @@ class StreamReader(keras.Model):
             total += self.on_subsets * part
             logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
         if self.on_policy or self.objectives:
-            actor = self._acting or self
-            decisions, kept = actor.act(episode, training=bool(self.objectives), seed=seed)
+            decisions, kept = self._act(episode, training=bool(self.objectives), seed=seed)
             decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
             part, right = reader_loss(self.answer(episode, kept, codes, **options).logits)
             total += self.on_policy * part
@@ -325,12 +325,12 @@ class StreamReader(keras.Model):
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            step = tf.function(self.train_step)
+            step = tf.function(self.train_step, autograph=False)
             self.train_function = lambda iterator: step(next(iterator))
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            step = tf.function(self.test_step)
+            step = tf.function(self.test_step, autograph=False)
             self.test_function = lambda iterator: step(next(iterator))
 
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
@@ -339,7 +339,8 @@ class StreamReader(keras.Model):
         answer = self.answer(episode, kept)
         asked = episode["ask_at"] >= 0
         guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
-        right = asked & (guess == episode["answers"])
+        known = episode["answers"] != UNKNOWN  # a word that was never seen cannot be right
+        right = asked & known & (guess == episode["answers"])
         held = asked & supported(kept, episode["support"])
         return {
             "questions": tf.reduce_sum(tf.cast(asked, tf.int32)),

@@ -16,6 +16,7 @@ from lemn_tf import recipes, retention, training
 from lemn_tf.hindsight import Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
+from lemn_tf.pipelines.renaming import groups_of, renamed
 from lemn_tf.pipelines.text import batched
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
@@ -38,6 +39,7 @@ class Settings:
         hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4.
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
+        rename: whether stories are renamed at random, see `lemn_tf.pipelines.renaming`.
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
@@ -55,6 +57,7 @@ class Settings:
     hidden: int | None = None
     shuffle: bool = False
     store_questions: bool = False
+    rename: bool = True
     seed: int = 0
     reader_from: str | None = None
     changes: dict = dataclasses.field(default_factory=dict)
@@ -97,6 +100,10 @@ class Stories:
         self.sentence_length = length or max(
             self.arrays["items"].shape[-1], self.arrays["questions"].shape[-1]
         )
+
+    def groups(self) -> list[list[int]]:
+        """Ids of the words that can change places; see `lemn_tf.pipelines.renaming`."""
+        return groups_of(["", "", *self.vocabulary.words])  # ids 0 and 1 are no words
 
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
@@ -161,9 +168,11 @@ def train(
         config = {**dataclasses.asdict(settings), "phases": [dataclasses.asdict(p) for p in phases]}
         run = training.Run(out, json.loads(json.dumps(config)))
 
+    groups = data.groups() if settings.rename else []
+
     def batches(index: int, phase: Phase, start: int) -> tf.data.Dataset:
-        seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0])
-        return data.batches(
+        seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
+        ready = data.batches(
             phase.batch_size,
             buckets=BUCKETS,
             shuffle_seed=seed,
@@ -171,6 +180,7 @@ def train(
             drop_remainder=True,
             start=start,
         )
+        return renamed(ready, groups, words.size, seed, start)
 
     training.train(
         model,

@@ -210,6 +210,7 @@ def settings_of(cell: Cell, out: Path):
         episodes={last: int(cell.row.episodes * LENGTH.get((cell.variant, cell.slots), 1))},
         hidden=cell.row.hidden,
         shuffle=cell.row.shuffle,
+        rename=ours,
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
         changes={"entropy": start, "final_entropy": end} if ours else {},

@@ -33,6 +33,9 @@ class Train:
         babi.add_argument(
             "--store-questions", action="store_true", help="questions enter the stream too"
         )
+        babi.add_argument(
+            "--no-renaming", action="store_true", help="train on the stories as they are"
+        )
         babi.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
         babi.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         babi.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
@@ -61,6 +64,7 @@ class Train:
             hidden=arguments.hidden,
             shuffle=arguments.shuffle,
             store_questions=arguments.store_questions,
+            rename=not arguments.no_renaming and arguments.recipe != "paper",
             seed=arguments.seed,
             changes={"reward": arguments.reward},
         )

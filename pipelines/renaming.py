@@ -1,0 +1,71 @@
+"""Renaming: stories in which people, things and places have changed names.
+
+"Mary took the milk" and "John took the apple" are the same event with other names. Giving the
+members of a role each other's names throughout a story, question and answer included, makes another
+true story. It keeps a policy from learning the training stories by heart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+ROLES = (
+    ("daniel", "john", "mary", "sandra"),
+    ("apple", "football", "milk"),
+    ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office"),
+)
+"""The roles of bAbI's tasks about who has what and where: people, things, places."""
+
+
+def groups_of(words: Sequence[str], roles: Sequence[Sequence[str]] = ROLES) -> list[list[int]]:
+    """The positions in `words` of the members of each role; roles with fewer than two are left out.
+
+    Example:
+
+    >>> groups_of(["apple", "john", "mary", "went"])
+    [[1, 2]]
+    """
+    place = {word: i for i, word in enumerate(words)}
+    groups = [[place[word] for word in role if word in place] for role in roles]
+    return [group for group in groups if len(group) > 1]
+
+
+def renamed(
+    dataset: tf.data.Dataset,
+    groups: Sequence[Sequence[int]],
+    vocabulary_size: int,
+    seed: int,
+    start: int = 0,
+) -> tf.data.Dataset:
+    """Renames every story of every batch at random within the groups.
+
+    Args:
+        dataset: batches as `lemn_tf.pipelines.babi.dataset` gives them.
+        groups: ids of words that may take each other's places.
+        vocabulary_size: number of ids.
+        seed: of the names; batch n is renamed by seed and n alone.
+        start: the number of the first batch.
+    """
+    if not groups:
+        return dataset
+    kind = np.arange(vocabulary_size)
+    for members in groups:
+        kind[list(members)] = min(members)
+    order = np.argsort(kind, kind="stable")  # words by kind: place -> word
+    place = np.argsort(order)  # word -> place
+
+    def rename(number, batch):
+        shape = [tf.shape(batch["items"])[0], vocabulary_size]
+        chance = tf.random.stateless_uniform(shape, [seed, number])
+        # Sorting by kind and chance puts the words of a kind into the places of that kind.
+        other = tf.argsort(kind.astype(np.float32) + 0.999 * chance)
+        name = tf.gather(other, place, axis=1)  # [B, V]: word -> its new name
+        known = {key: tf.maximum(batch[key], 0) for key in ("items", "questions", "answers")}
+        new = {key: tf.gather(name, ids, batch_dims=1) for key, ids in known.items()}
+        new["answers"] = tf.where(batch["answers"] < 0, batch["answers"], new["answers"])
+        return {**batch, **new}
+
+    return dataset.enumerate(start).map(rename)
