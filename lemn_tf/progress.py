@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -74,18 +75,19 @@ class EvictionAges(keras.callbacks.Callback):
 
     Args:
         folder: where TensorBoard looks.
-        episode: a batch to act on.
+        episode: from the model to a batch for it to act on.
     """
 
-    def __init__(self, folder: str, episode: dict[str, tf.Tensor]):
+    def __init__(self, folder: str, episode: Callable[[keras.Model], dict[str, tf.Tensor]]):
         super().__init__()
-        self.folder, self.episode = folder, episode
+        self.folder, self.make_episode = folder, episode
         self.writer = None
 
     def on_epoch_end(self, epoch, logs=None):
         if self.writer is None:
             self.writer = tf.summary.create_file_writer(self.folder)
             self.act = tf.function(self.model.act)
+            self.episode = self.make_episode(self.model)
         decisions, _ = self.act(self.episode)
         age = decisions.ids[..., -1] - decisions.evicted
         ages = tf.boolean_mask(age, decisions.free & (decisions.evicted >= 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from lemn_tf.commands.reproduce import COLUMNS, ROWS
@@ -89,6 +90,20 @@ def write(results: Path) -> None:
     lines += ["", f"{runs} trainings, {seconds / 3600:.1f} hours of one core in all.", ""]
     results.mkdir(parents=True, exist_ok=True)
     (results / "babi.md").write_text("\n".join(lines))
+
+
+def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
+    """Copies the ST-LEMN model of each column that validated best into the folder of presets."""
+    copied = []
+    for variant, slots in COLUMNS:
+        records = load(results / "babi").get(("st-lemn", variant, slots))
+        if records:
+            seed = _best(records)["seed"]
+            model = runs / f"st-lemn-{variant}-{slots}-seed{seed}" / "model.keras"
+            presets.mkdir(parents=True, exist_ok=True)
+            copied.append(presets / f"babi-{variant}-st-lemn-{slots}.keras")
+            shutil.copyfile(model, copied[-1])
+    return copied
 
 
 def _best(records: list[dict]) -> dict:

@@ -122,6 +122,9 @@ class Reproduce:
         babi.add_argument("--jobs", type=whole_number(1), default=2, help="cells at a time")
         babi.add_argument("--out", default="runs/babi", metavar="DIR", help="for the runs")
         babi.add_argument("--results", default="results", metavar="DIR", help="for the tables")
+        babi.add_argument(
+            "--presets", metavar="DIR", help="also copy the best ST-LEMN models there as presets"
+        )
         babi.add_argument("--report-only", action="store_true", help="only write the tables")
         babi.add_argument("--cell", help=argparse.SUPPRESS)
 
@@ -141,6 +144,9 @@ class Reproduce:
                 print(f"lemn: {len(failed)} cells failed: {', '.join(failed)}", file=sys.stderr)
         report.write(results)
         print(f"wrote {results / 'babi.md'}")
+        if arguments.presets:
+            for path in report.copy_presets(results, out / "runs", Path(arguments.presets)):
+                print(f"wrote {path}")
         return None if arguments.report_only or not failed else 1
 
 

@@ -74,9 +74,12 @@ class Train:
             folder = str(logs / f"{index}-{phase.name.replace(' ', '-')}")
             shown = [Bar(phase), keras.callbacks.TensorBoard(folder, write_graph=False)]
             if phase.objectives:
-                data = babi.Stories(arguments.valid)
-                shown.append(EvictionAges(folder, next(iter(data.batches(64, buckets=1)))))
+                shown.append(EvictionAges(folder, one_batch))
             return shown
+
+        def one_batch(model):
+            data = babi.Stories(arguments.valid, model.vocabulary, model.reader.sentence_length)
+            return next(iter(data.batches(64, buckets=1)))
 
         try:
             babi.train(settings, arguments.out, arguments.shards, callbacks)
