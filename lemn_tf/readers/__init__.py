@@ -2,5 +2,6 @@
 
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.readers.memn2n import MemN2N
+from lemn_tf.readers.mqn import FRMQN, MQN
 
-__all__ = ["Answer", "MemN2N", "Reader"]
+__all__ = ["FRMQN", "MQN", "Answer", "MemN2N", "Reader"]

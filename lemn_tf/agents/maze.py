@@ -1,0 +1,212 @@
+"""Navigator: an agent that walks mazes by what it sees and what it chose to remember.
+
+At each step the current frame x_t is the context, the memory M_t holds N earlier frames, and two
+things are chosen at once: where to go, and which of the N + 1 frames (the slots and x_t) to forget.
+
+    M_t, x_t --> reader (MQN, FRMQN) --> action          M_t, x_t --> retention policy --> M_{t+1}
+
+So x_t is read with before it is stored: it is not in the memory that its own step reads, as in Oh
+et al. (2016), whose memory also holds past frames only. Everything a frame contributes (context,
+key, value, what the retention policy sees) is computed once a *distinct* frame, `look`; the rest
+gathers rows of those tables. `lemn_tf.agents.maze_rollout` walks, `maze_learning` learns.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import retention
+from lemn_tf.layer import EpisodicMemory
+from lemn_tf.readers.mqn import FRMQN, MQN
+from lemn_tf.training import write_atomically
+
+READERS = {"mqn": MQN, "frmqn": FRMQN}
+"""The readers by name."""
+FORMAT = "lemn_tf navigator, version 1"
+"""First thing in a saved agent; a file that says otherwise is refused."""
+
+
+class Views(NamedTuple):
+    """What K frames contribute, whatever is made of them.
+
+    Attributes:
+        query: `[K, Q]`, the reader's context, or what the frame adds to it.
+        codes: `[K, 2 units]`, key and value.
+        vectors: `[K, width]`, e: what the retention policy sees.
+    """
+
+    query: tf.Tensor
+    codes: tf.Tensor
+    vectors: tf.Tensor
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class RetentionView(keras.layers.Layer):
+    """e = W v + b: the memory's value vector, narrowed for the retention policy.
+
+    Args:
+        reader: gives the value vectors.
+        width: of e.
+    """
+
+    def __init__(self, reader: MQN, width: int = 32, **kwargs):
+        super().__init__(**{"autocast": False, **kwargs})
+        self.reader, self.width = reader, width
+        self.narrow = keras.layers.Dense(width, name="narrow")
+        self.narrow.build((None, reader.units))
+        self.built = True
+
+    def of_codes(self, codes: tf.Tensor) -> tf.Tensor:
+        """From the reader's codes `[..., 2 units]`, where they are at hand."""
+        return self.narrow(self.reader.vectors(codes))
+
+    def call(self, frames):
+        return self.of_codes(self.reader.encode(frames))
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class Navigator(keras.Model):
+    """Convolutions, a memory of frames with a retention policy, a reader, action and value.
+
+    Args:
+        reader: "mqn" or "frmqn".
+        slots: N in the paper.
+        policy: name of the retention policy, such as "st-lemn" or "fifo".
+        units: width of context, keys and values.
+        width: of what the retention policy sees of a frame.
+        hidden: width of h in S-LEMN and ST-LEMN; default a quarter of `width`.
+        size: height and width of a frame.
+        filters: of the two convolutions.
+
+    Call arguments:
+        inputs: `(frames [B, H, W, 3], MemoryState of frames)`.
+
+    Returns:
+        An `Answer` (logits of the actions, attention), as of the first step of an episode.
+
+    Example:
+
+    >>> model = Navigator("mqn", slots=4, policy="fifo", units=16)
+    >>> frames = tf.zeros([2, 32, 32, 3], tf.uint8)
+    >>> state = model.memory.initial_state(2)
+    >>> state, decision = model.memory.observe(state, frames)
+    >>> model((frames, state)).logits.shape
+    TensorShape([2, 3])
+    """
+
+    def __init__(
+        self,
+        reader: str = "mqn",
+        slots: int = 4,
+        policy: str = "st-lemn",
+        units: int = 256,
+        width: int = 32,
+        hidden: int | None = None,
+        size: tuple[int, int] = (32, 32),
+        filters: tuple[int, int] = (32, 64),
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if reader not in READERS:
+            raise ValueError(f"expected a reader {' or '.join(READERS)}, got {reader!r}")
+        self.settings = {
+            "reader": reader,
+            "slots": slots,
+            "policy": policy,
+            "units": units,
+            "width": width,
+            "hidden": hidden,
+            "size": tuple(size),
+            "filters": tuple(filters),
+        }
+        if policy == "oracle":
+            raise ValueError("expected a policy that an agent can follow; got the clairvoyant one")
+        options = {"hidden": hidden} if hidden and policy in ("s-lemn", "st-lemn") else {}
+        self.reader = READERS[reader](units, size=size, filters=filters, name=reader)
+        view = RetentionView(self.reader, width, name="view")
+        self.memory = EpisodicMemory(slots, retention.get(policy, **options), view, name="memory")
+        self.critic = keras.layers.Dense(1, name="critic")
+        with tf.init_scope():
+            self.memory.initial_state(1, tf.TensorSpec([*size, 3], tf.uint8))
+            self.critic.build((None, units))
+        self.view = view
+        if not self.learns:  # rules see no vectors
+            view.narrow.trainable = False
+        self.built = True
+
+    @property
+    def learns(self) -> bool:
+        """Whether the retention policy has weights to train."""
+        return bool(self.memory.policy.weights)
+
+    def look(self, frames: tf.Tensor) -> Views:
+        """Everything that depends on a frame alone, `[K, H, W, 3]` -> `Views` of K rows."""
+        features = self.reader.see(frames)
+        codes = self.reader.codes(features)
+        return Views(self.reader.query(features), codes, self.view.of_codes(codes))
+
+    def call(self, inputs, training: bool = False):
+        frames, state = inputs
+        return self.reader(frames, state)
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
+
+    # -- saving -----------------------------------------------------------------------------------
+
+    def to_bytes(self, half: bool = False) -> bytes:
+        """The agent as the bytes of an `.npz` file.
+
+        Args:
+            half: store weights in half precision, for half the size.
+        """
+        kind = np.float16 if half else np.float32
+        arrays = {f"weight/{i}": w.astype(kind) for i, w in enumerate(self.get_weights())}
+        text = json.dumps({"format": FORMAT, **self.settings})
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, settings=np.array(text), **arrays)
+        return buffer.getvalue()
+
+    def save_to(self, path: str | os.PathLike, half: bool = False) -> None:
+        """Saves the agent to a file, whole or not at all; `load` reads it."""
+        write_atomically(Path(path), self.to_bytes(half))
+
+
+def load(path: str | os.PathLike) -> Navigator:
+    """Reads an agent that `Navigator.save_to` wrote.
+
+    Args:
+        path: the file, or the folder of a run with a `model.npz` in it.
+
+    Returns:
+        The `Navigator`.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / "model.npz"
+    if not path.is_file():
+        raise ValueError(f"expected a trained agent at {path}, found none")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            settings = json.loads(str(file["settings"]))
+            weights = {name: file[name] for name in file.files if name.startswith("weight/")}
+    except Exception as error:
+        raise ValueError(f"{path} is not a saved agent: {error}") from error
+    found = settings.pop("format", None)
+    if found != FORMAT:
+        raise ValueError(f"expected {path} to say {FORMAT!r}, got {found!r}")
+    model = Navigator(**settings)
+    shapes = [w.shape for w in model.get_weights()]
+    values = [weights.get(f"weight/{i}") for i in range(len(shapes))]
+    if [None if v is None else v.shape for v in values] != shapes or len(weights) != len(shapes):
+        raise ValueError(f"{path} holds other weights than its settings ask for")
+    model.set_weights([v.astype(np.float32) for v in values])
+    return model

@@ -1,0 +1,258 @@
+"""Learning: one update of a `Navigator` from 32 or so whole episodes, by actor-critic.
+
+Where to go and what to forget are two categorical choices at every step, and one return judges
+both: advantage actor-critic with GAE, `lemn_tf.agents.actor_critic.actor_critic_loss`, once for
+each. An update acts first (`maze_rollout.walk`, no gradients, integers recorded), then computes the
+loss of all steps at once: the convolutions see each distinct frame once, everything else gathers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.agents.actor_critic import actor_critic_loss
+from lemn_tf.agents.maze import Navigator
+from lemn_tf.agents.maze_rollout import Course, Walk, colours, outcome, walk
+from lemn_tf.memory import EMPTY
+from lemn_tf.retention.base import Cells
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How an agent is trained; written to the folder of its run.
+
+    Attributes:
+        frames: length of the training, in steps of the environments.
+        episodes: whole episodes an update.
+        maps: different maps an update, each walked by `episodes / maps` agents with different start
+            headings; None draws map and heading anew for each episode.
+        learning_rate: of Adam, at the beginning.
+        final_rate: share of it left at the end; falls linearly.
+        clip: largest norm of the whole gradient.
+        discount: gamma.
+        gae_lambda: lambda of the generalised advantage.
+        entropy, final_entropy: weight of the entropy bonus of the actions, at the beginning and
+            the end; None keeps it.
+        eviction_entropy: the same for what to forget.
+        value: weight of the value loss.
+        validate_every: updates between two validations.
+    """
+
+    frames: int = 4_000_000
+    episodes: int = 32
+    maps: int | None = None
+    learning_rate: float = 1e-3
+    final_rate: float = 1.0
+    clip: float = 0.5
+    discount: float = 0.99
+    gae_lambda: float = 0.95
+    entropy: float = 0.07
+    final_entropy: float | None = None
+    eviction_entropy: float = 0.005
+    value: float = 0.5
+    validate_every: int = 100
+
+    def __post_init__(self):
+        if self.maps is not None and self.episodes % self.maps:
+            raise ValueError(
+                f"expected episodes to be a multiple of maps; got {self.episodes} and {self.maps}"
+            )
+
+
+RECIPES = {
+    "imaze": Recipe(),
+    "single-indicator": Recipe(
+        frames=40_000_000,
+        episodes=64,
+        maps=16,
+        final_rate=0.1,
+        final_entropy=0.02,
+        validate_every=250,
+    ),
+}
+"""The recipes by environment."""
+
+
+class Batch(NamedTuple):
+    """What the loss of one update is computed from: the walk, and the frames that it saw."""
+
+    walk: Walk
+    frames: tf.Tensor
+    palette: tf.Tensor
+    indicator: tf.Tensor
+
+
+def buckets(largest: int, least: int = 16) -> list[int]:
+    """Sizes to pad to: 16, 24, 32, 48, 64, 96, ... and, last, `largest`.
+
+    Example:
+
+    >>> buckets(50)
+    [16, 24, 32, 48, 50]
+    """
+    sizes, size = [], least
+    while size < largest:
+        sizes += [size, size * 3 // 2]
+        size *= 2
+    return [size for size in sizes if size < largest] + [largest]
+
+
+def compact(walked: Walk, steps: int, course: Course) -> Batch:
+    """Cuts a walk to the steps that were walked and, where there are many frames, to those seen.
+
+    Args:
+        walked: as `walk` gave it.
+        steps: of the longest episode.
+        course: where it was walked.
+
+    Returns:
+        The `Batch`, with frames numbered anew.
+    """
+    lengths = buckets(walked.valid.shape[1])[-5::2]  # few programs: a third of these lengths
+    length = next(size for size in lengths if size >= steps)
+    walked = Walk(*(x[:, :length] for x in walked[:-1]), shown={})
+    tables = course.tables
+    if tables.frames.shape[0] <= 128:
+        return Batch(walked, tables.frames, tables.palette, tf.constant(course.indicator))
+    seen = np.unique(walked.frame.numpy()[walked.valid.numpy()])
+    size = next(n for n in buckets(tables.frames.shape[0], 128) if n >= len(seen))
+    place = np.zeros(tables.frames.shape[0], np.int32)
+    place[seen] = np.arange(len(seen))
+    rows = np.pad(seen, (0, size - len(seen)))
+    walked = walked._replace(
+        frame=tf.constant(place[walked.frame.numpy()]),
+        entries=tf.constant(place[walked.entries.numpy()]),
+    )
+    frames = tf.constant(tables.frames.numpy()[rows])
+    return Batch(walked, frames, tables.palette, tf.constant(course.indicator[rows]))
+
+
+def losses(
+    model: Navigator,
+    recipe: Recipe,
+    batch: Batch,
+    entropy: tf.Tensor,
+    seed: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    """The loss of one update, a mean over its steps, and scalars to show.
+
+    Args:
+        model: the agent.
+        recipe: discount, lambda and weights.
+        batch: what happened.
+        entropy: weight of the entropy bonus of the actions.
+        seed: the one that was given to `walk`.
+    """
+    walked, reader = batch.walk, model.reader
+    views = model.look(colours(batch.frames, batch.palette))
+    output, _ = reader.unroll(
+        tf.gather(views.query, walked.frame),
+        tf.gather(views.codes, walked.entries[..., :-1]),
+        walked.ids[..., :-1],
+    )
+    values = tf.squeeze(model.critic(output), -1)
+    steps = tf.reduce_sum(tf.cast(walked.valid, tf.float32))
+
+    def judged(logits, choices, free):
+        return actor_critic_loss(
+            logits,
+            choices,
+            values,
+            walked.reward,
+            free,
+            walked.valid,
+            recipe.discount,
+            recipe.gae_lambda,
+        )
+
+    moves = judged(reader.actor(output), walked.action, walked.valid)
+    total = tf.reduce_sum(moves.policy + recipe.value * moves.value - entropy * moves.entropy)
+    free = walked.valid & tf.reduce_all(walked.ids != EMPTY, axis=-1)
+    choices = tf.maximum(tf.reduce_sum(tf.cast(free, tf.float32)), 1.0)
+    shown = {
+        "value_loss": tf.reduce_sum(moves.value) / steps,
+        "action_entropy": tf.reduce_sum(moves.entropy) / steps,
+    }
+    if model.learns:
+        vectors = tf.gather(views.vectors, walked.entries)
+        cells = Cells(vectors, walked.ids, walked.ids[..., -1] + 1, seed)
+        scores = model.memory.policy.replay(cells, walked.slot)
+        drops = judged(scores.logits, walked.slot, free)
+        total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
+        shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / choices
+    ended = outcome(walked, batch.indicator)
+    mean = {
+        "success": ended.success,
+        "finished": ended.finished,
+        "return": ended.total,
+        "length": ended.steps,
+    }
+    shown |= {name: tf.reduce_mean(tf.cast(x, tf.float32)) for name, x in mean.items()}
+    finished = tf.cast(ended.finished, tf.float32)
+    held = tf.reduce_sum(tf.cast(ended.remembered, tf.float32) * finished)
+    shown["indicator_in_memory"] = held / tf.maximum(tf.reduce_sum(finished), 1.0)
+    return total / steps, {"loss": total / steps, **shown, "frames": steps}
+
+
+class Learner:
+    """Updates an agent: acting and learning, each one compiled program for each size.
+
+    Args:
+        model: trained in place.
+        recipe: how.
+        jit_compile: compile with XLA.
+    """
+
+    def __init__(self, model: Navigator, recipe: Recipe, jit_compile: bool = True):
+        self.model, self.recipe = model, recipe
+        self.optimizer = keras.optimizers.Adam(recipe.learning_rate)
+        self.optimizer.build(model.trainable_variables)
+        self._walk = tf.function(self._act, jit_compile=jit_compile)
+        self._learn = tf.function(self._improve, jit_compile=jit_compile, reduce_retracing=False)
+
+    def update(
+        self, course: Course, starts: np.ndarray, seed: tuple[int, int], progress: float
+    ) -> dict[str, float]:
+        """One update.
+
+        Args:
+            course: the maps.
+            starts: int32 `[B]`, start poses.
+            seed: two numbers; the same ones give the same update.
+            progress: how much of the training is done, 0 to 1.
+
+        Returns:
+            Scalars to show.
+        """
+        recipe = self.recipe
+        seed = tf.constant(seed, tf.int32)
+        walked, steps = self._walk(course.tables, tf.constant(starts, tf.int32), seed, course.limit)
+        batch = compact(walked, int(steps), course)
+        final = recipe.entropy if recipe.final_entropy is None else recipe.final_entropy
+        entropy = recipe.entropy + (final - recipe.entropy) * progress
+        rate = recipe.learning_rate * (1.0 - (1.0 - recipe.final_rate) * progress)
+        self.optimizer.learning_rate.assign(rate)
+        shown = self._learn(batch, tf.constant(entropy, tf.float32), seed)
+        return {name: float(value) for name, value in shown.items()}
+
+    def _act(self, tables, starts, seed, steps: int):
+        return walk(self.model, tables, starts, steps, seed)
+
+    def gradients(self, batch: Batch, entropy: tf.Tensor, seed: tf.Tensor | None = None):
+        """Gradients before clipping, in the order of `model.trainable_variables`, and scalars."""
+        variables = [v.value for v in self.model.trainable_variables]
+        with tf.GradientTape() as tape:
+            loss, shown = losses(self.model, self.recipe, batch, entropy, seed)
+        return tape.gradient(loss, variables), shown
+
+    def _improve(self, batch: Batch, entropy: tf.Tensor, seed: tf.Tensor):
+        gradients, shown = self.gradients(batch, entropy, seed)
+        gradients, norm = tf.clip_by_global_norm(gradients, self.recipe.clip)
+        pairs = zip(gradients, self.model.trainable_variables, strict=True)
+        self.optimizer.apply_gradients(pairs)
+        return {**shown, "gradient_norm": norm}

@@ -1,0 +1,338 @@
+"""MQN and FRMQN (Oh et al., 2016): readers of a memory of frames that say what to do next.
+
+The networks of "Control of Memory, Active Perception, and Action in Minecraft" (ICML 2016). A frame
+x goes through a small convolutional network to features phi; the memory holds earlier frames x_i:
+
+    k_i = W_k phi(x_i) + b_k        p = softmax(h . k_i)        D = C h + o
+    v_i = W_v phi(x_i) + b_v        o = sum_i p_i v_i           half of D linear, half through ReLU
+
+MQN takes its context h from the current frame alone, FRMQN from an LSTM that is also fed what was
+read the step before. The memory holds *past* frames: the current one is the context, and is offered
+to the memory only after it has been acted on. Unused slots are masked; the original filled them
+with black images. With nothing in memory o = 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.memory import EMPTY
+from lemn_tf.readers.base import Answer, Reader
+
+MASKED = -1e9
+
+
+class Glance(NamedTuple):
+    """What a reader makes of one frame and its memory.
+
+    Attributes:
+        output: `[..., units]`, D after its half ReLU: what action and value are computed from.
+        attention: `[..., N]`, p; all 0 if the memory is empty.
+        carry: what a recurrent reader takes to the next step; `()` for MQN.
+    """
+
+    output: tf.Tensor
+    attention: tf.Tensor
+    carry: Any
+
+
+class FanIn(keras.initializers.Initializer):
+    """Uniform within 1 / sqrt(number of inputs): what the original networks began with.
+
+    Args:
+        inputs: number of inputs; default all dimensions of the weight but the last.
+        seed: of the draw; default another in each call.
+    """
+
+    def __init__(self, inputs: int | None = None, seed: int | None = None):
+        self.inputs, self.seed = inputs, seed
+
+    def __call__(self, shape, dtype=None, **kwargs):
+        limit = float(self.inputs or np.prod(shape[:-1])) ** -0.5
+        return keras.random.uniform(shape, -limit, limit, dtype=dtype, seed=self.seed)
+
+    def get_config(self):
+        return {"inputs": self.inputs, "seed": self.seed}
+
+
+def dense(units: int, inputs: int, name: str, use_bias: bool = True) -> keras.layers.Dense:
+    """A built linear layer with the original's initial weights."""
+    layer = keras.layers.Dense(
+        units,
+        use_bias=use_bias,
+        kernel_initializer=FanIn(),
+        bias_initializer=FanIn(inputs),
+        name=name,
+    )
+    layer.build((None, inputs))
+    return layer
+
+
+def strided_convolution(images: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """A convolution with 4x4 filters, stride 2 and padding 1, as one matrix product.
+
+    The same numbers as `tf.nn.conv2d`. Blocks of 2x2 pixels are made channels, and the filter sees
+    2x2 of them; forward and backward are then plain products, the quickest thing on a CPU.
+
+    Args:
+        images: `[K, H, W, C]`, H and W even.
+        kernel: `[4, 4, C, F]`.
+        bias: `[F]`.
+
+    Returns:
+        `[K, H / 2, W / 2, F]`.
+    """
+    channels, filters = kernel.shape[2:]
+    padded = tf.pad(images, [[0, 0], [1, 1], [1, 1], [0, 0]])
+    blocks = tf.nn.space_to_depth(padded, 2)
+    rows, columns = blocks.shape[1] - 1, blocks.shape[2] - 1
+    parts = [blocks[:, i : i + rows, j : j + columns] for i in (0, 1) for j in (0, 1)]
+    kernel = tf.reshape(kernel, [2, 2, 2, 2, channels, filters])
+    kernel = tf.reshape(tf.transpose(kernel, [0, 2, 1, 3, 4, 5]), [16 * channels, filters])
+    flat = tf.reshape(tf.concat(parts, axis=-1), [-1, 16 * channels])
+    return tf.reshape(tf.matmul(flat, kernel) + bias, [-1, rows, columns, filters])
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class FrameEncoder(keras.layers.Layer):
+    """phi: two convolutions (4x4, stride 2, padding 1) with ReLU, and nothing after.
+
+    Args:
+        size: height and width of a frame, multiples of 4.
+        filters: of the two convolutions.
+
+    Call arguments:
+        frames: `[..., H, W, 3]`, uint8 0 to 255 or float 0 to 1.
+
+    Returns:
+        `[..., H / 4 * W / 4 * filters[1]]`: 4096 features of a 32x32 frame.
+
+    Example:
+
+    >>> FrameEncoder()(np.zeros([5, 32, 32, 3], np.uint8)).shape
+    TensorShape([5, 4096])
+    """
+
+    def __init__(self, size: tuple[int, int] = (32, 32), filters=(32, 64), **kwargs):
+        super().__init__(**{"autocast": False, **kwargs})
+        if any(side % 4 or side < 4 for side in size):
+            raise ValueError(f"expected a frame whose sides are multiples of 4, got {tuple(size)}")
+        self.size, self.filters = tuple(size), tuple(filters)
+        self.layers, channels = [], 3
+        for number, count in enumerate(self.filters):
+            first = FanIn(16 * channels)
+            kernel = self.add_weight(
+                shape=(4, 4, channels, count), initializer=first, name=f"kernel_{number}"
+            )
+            bias = self.add_weight(shape=(count,), initializer=first, name=f"bias_{number}")
+            self.layers.append((kernel, bias))
+            channels = count
+        self.width = size[0] // 4 * (size[1] // 4) * channels
+        self.built = True
+
+    def call(self, frames):
+        frames = tf.convert_to_tensor(frames)
+        if tuple(frames.shape[-3:]) != (*self.size, 3):
+            expected = [*self.size, 3]
+            raise ValueError(f"expected frames [..., {expected}], got shape {frames.shape}")
+        scale = 1.0 / 255.0 if frames.dtype.is_integer else 1.0
+        x = tf.reshape(tf.cast(frames, tf.float32) * scale, [-1, *self.size, 3])
+        for kernel, bias in self.layers:
+            kernel, bias = tf.convert_to_tensor(kernel), tf.convert_to_tensor(bias)
+            x = tf.nn.relu(strided_convolution(x, kernel, bias))
+        lead = frames.shape[:-3].as_list()
+        if None in lead:
+            lead = tf.unstack(tf.shape(frames)[:-3])
+        return tf.reshape(x, [*lead, self.width])
+
+    def get_config(self):
+        return {**super().get_config(), "size": self.size, "filters": self.filters}
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class MQN(Reader):
+    """Memory Q-Network: the context is the current frame alone.
+
+    As every reader it encodes entries and questions on their own; both are frames here, and the
+    "answer" is what to do. `query` and `codes` start from features, so that frames which are both
+    need the convolutions once.
+
+    Args:
+        units: width of context, keys and values.
+        actions: how many there are.
+        size: height and width of a frame.
+        filters: of the two convolutions.
+
+    Example:
+
+    >>> reader, frames = MQN(units=8), np.zeros([2, 32, 32, 3], np.uint8)
+    >>> codes = reader.encode(np.zeros([2, 4, 32, 32, 3], np.uint8))
+    >>> reader.read(reader.ask(frames), codes, tf.constant([[0, 1, 2, -1]] * 2)).logits.shape
+    TensorShape([2, 3])
+    """
+
+    query_widths = 1
+    """Width of what `query` returns, in units."""
+
+    def __init__(
+        self,
+        units: int = 256,
+        actions: int = 3,
+        size: tuple[int, int] = (32, 32),
+        filters: tuple[int, int] = (32, 64),
+        **kwargs,
+    ):
+        super().__init__(**{"autocast": False, **kwargs})
+        self.units, self.actions = units, actions
+        self.eyes = FrameEncoder(size, filters, name="eyes")
+        width = self.eyes.width
+        self.key = dense(units, width, "key")
+        self.value = dense(units, width, "value")
+        self.context = dense(self.query_widths * units, width, "context")
+        self.mix = dense(units, units, "mix", use_bias=False)  # C
+        self.actor = dense(actions, units, "actor")
+        self.built = True
+
+    def see(self, frames: tf.Tensor) -> tf.Tensor:
+        """phi of frames `[..., H, W, 3]`: features `[..., F]`."""
+        return self.eyes(frames)
+
+    def codes(self, features: tf.Tensor) -> tf.Tensor:
+        """Key and value side by side, `[..., 2 units]`."""
+        return tf.concat([self.key(features), self.value(features)], axis=-1)
+
+    def query(self, features: tf.Tensor) -> tf.Tensor:
+        """The current frame's share of the context: for MQN all of it, h."""
+        return self.context(features)
+
+    def encode(self, entries):
+        return self.codes(self.see(entries))
+
+    def ask(self, question):
+        return self.query(self.see(question))
+
+    def vectors(self, codes):
+        """The memory's value vectors."""
+        return codes[..., self.units :]
+
+    def initial_carry(self, batch: int | tf.Tensor) -> Any:
+        """What the reader carries before the first step."""
+        return ()
+
+    def glance(self, query, codes, ids, carry=()) -> Glance:
+        """One step: context, read, output.
+
+        Args:
+            query: what `query` returned for the current frames, `[..., Q]`.
+            codes: what `codes` returned for the frames in memory, `[..., N, 2 units]`.
+            ids: `[..., N]`, -1 marks an unused slot.
+            carry: of the step before.
+        """
+        o, attention = self._retrieve(query, codes, ids)
+        return Glance(self._output(query, o), attention, ())
+
+    def unroll(self, query, codes, ids) -> tuple[tf.Tensor, tf.Tensor]:
+        """All steps of episodes that begin at step 0: `[B, T, ...]` of what `glance` takes.
+
+        Returns:
+            Output `[B, T, units]` and attention `[B, T, N]`.
+        """
+        seen = self.glance(query, codes, ids)
+        return seen.output, seen.attention
+
+    def read(self, query, codes, ids, carry=None) -> Answer:
+        """See `Reader.read`; `carry` of the step before, default that of a first step."""
+        if carry is None:
+            carry = self.initial_carry(tf.shape(query)[:-1])
+        seen = self.glance(query, codes, ids, carry)
+        return Answer(self.actor(seen.output), seen.attention)
+
+    def _retrieve(self, h, codes, ids):
+        used = ids != EMPTY
+        keys, values = tf.split(codes, 2, axis=-1)
+        scores = tf.einsum("...d,...nd->...n", h, keys)
+        p = tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, h.dtype)
+        return tf.einsum("...n,...nd->...d", p, values), p
+
+    def _output(self, h, o):
+        linear, rest = tf.split(self.mix(h) + o, [self.units // 2, (self.units + 1) // 2], axis=-1)
+        return tf.concat([linear, tf.nn.relu(rest)], axis=-1)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "actions": self.actions,
+            "size": self.eyes.size,
+            "filters": self.eyes.filters,
+        }
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class FRMQN(MQN):
+    """Feedback Recurrent Memory Q-Network: an LSTM context that is fed what was read before.
+
+        i, f, u = sigma(W_x phi(x_t) + W_h [h_{t-1}, o_{t-1}] + b)    g = tanh(likewise)
+        c_t = f c_{t-1} + i g        h_t = u tanh(c_t)
+
+    h, c and o begin at 0. `query` is W_x phi(x_t) + b, the same for every visit of a frame.
+
+    Args: as `MQN`.
+    """
+
+    query_widths = 4
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.recurrent = dense(4 * self.units, 2 * self.units, "recurrent")
+
+    def initial_carry(self, batch):
+        lead = tf.reshape(batch, [-1])
+        zero = tf.zeros(tf.concat([lead, [self.units]], axis=0))
+        return zero, zero, zero
+
+    def glance(self, query, codes, ids, carry=None):
+        if carry is None:
+            carry = self.initial_carry(tf.shape(query)[:-1])
+        h, c = self._context(query, carry)
+        o, attention = self._retrieve(h, codes, ids)
+        return Glance(self._output(h, o), attention, (h, c, o))
+
+    def _context(self, query, carry):
+        h, c, o = carry
+        gates = query + self.recurrent(tf.concat([h, o], axis=-1))
+        i, f, u, g = tf.split(gates, 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        return tf.sigmoid(u) * tf.tanh(c), c
+
+    def unroll(self, query, codes, ids):
+        (batch, slots), steps = (ids.shape[0], ids.shape[2]), ids.shape[1]
+        query, codes, ids = (_time_major(x) for x in (query, codes, ids))
+
+        def step(t, carry, hidden, attention):
+            h, c = self._context(query[t], carry)
+            o, p = self._retrieve(h, codes[t], ids[t])
+            both = tf.concat([h, o], axis=-1)
+            return t + 1, (h, c, o), hidden.write(t, both), attention.write(t, p)
+
+        arrays = (
+            tf.TensorArray(tf.float32, steps, element_shape=[batch, 2 * self.units]),
+            tf.TensorArray(tf.float32, steps, element_shape=[batch, slots]),
+        )
+        zero = tf.zeros([batch, self.units])
+        _, _, hidden, attention = tf.while_loop(
+            lambda t, *_: t < steps,
+            step,
+            (0, (zero, zero, zero), *arrays),
+            maximum_iterations=steps,
+        )
+        h, o = tf.split(_time_major(hidden.stack()), 2, axis=-1)
+        return self._output(h, o), _time_major(attention.stack())
+
+
+def _time_major(x: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])
