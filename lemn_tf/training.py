@@ -115,7 +115,9 @@ class Run:
         """Drops lines of history that lie behind the checkpoint: they will be written again."""
         path = self.folder / "history.jsonl"
         if path.exists():
-            lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+            # A process killed while writing may have left the last line without its end.
+            whole = [line for line in path.read_text().splitlines() if line.endswith("}")]
+            lines = [json.loads(line) for line in whole]
             done = (progress.phase, progress.update)
             kept = [line for line in lines if (line["phase_index"], line["update"]) <= done]
             write_atomically(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
@@ -215,11 +217,13 @@ def train(
                     verbose=0,
                 ).history
             except KeyboardInterrupt:
-                progress.update = int(model.optimizer.iterations.numpy())
-                progress.seconds += time.time() - began
+                done = int(model.optimizer.iterations.numpy())
                 if run is None:
                     raise
-                run.save(model, progress)
+                if done < goal:  # an epoch that was not validated is trained again
+                    progress.update = done
+                    progress.seconds += time.time() - began
+                    run.save(model, progress)
                 raise Interrupted(
                     f"stopped in phase {phase.name!r} after update {progress.update} of {updates}; "
                     f"saved in {run.folder}: run the same command again to go on"

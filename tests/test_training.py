@@ -1,0 +1,281 @@
+"""Training runs: what is stopped and resumed gives the numbers of what was never stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf import recipes, training
+from lemn_tf.hindsight import Hindsight
+from lemn_tf.model import StreamReader
+from lemn_tf.readers import MemN2N
+from lemn_tf.recipes import Phase
+
+ROWS = 4
+PHASES = (
+    Phase("reader", 5 * ROWS, batch_size=ROWS, on_policy=0.0, on_subsets=1.0),
+    Phase("policy", 6 * ROWS, batch_size=ROWS, objectives=("hindsight",), final_rate=0.1),
+)
+
+
+def batch_of(number):
+    """The batch of that number: a function of it alone."""
+    generator = np.random.default_rng(number)
+    arrays = {
+        "items": generator.integers(1, 9, [ROWS, 5, 3]),
+        "length": np.full([ROWS], 5),
+        "questions": generator.integers(1, 9, [ROWS, 1, 3]),
+        "ask_at": np.full([ROWS, 1], 5),
+        "answers": generator.integers(1, 9, [ROWS, 1]),
+        "support": np.zeros([ROWS, 1, 1]),
+    }
+    return {name: tf.constant(array, tf.int32) for name, array in arrays.items()}
+
+
+def batches(index, phase, start):
+    """An endless data set that starts with batch `start`."""
+    signature = {k: tf.TensorSpec(v.shape, v.dtype) for k, v in batch_of(0).items()}
+
+    def forever():
+        number = start
+        while True:
+            yield batch_of(100 * index + number)
+            number += 1
+
+    return tf.data.Dataset.from_generator(forever, output_signature=signature)
+
+
+class Stop(keras.callbacks.Callback):
+    """Does something after so many updates of the phase, or when its validation begins."""
+
+    def __init__(self, do, update, validating=False):
+        super().__init__()
+        self.do, self.update, self.validating = do, update, validating
+
+    def _maybe(self, validating):
+        if validating == self.validating and int(self.model.optimizer.iterations) == self.update:
+            self.do()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._maybe(False)
+
+    def on_test_begin(self, logs=None):
+        self._maybe(True)
+
+
+def run(folder, stop=None, epoch=3):
+    """Trains the small recipe in `folder`; `stop` is a phase's number and a callback for it."""
+    training.EPOCH = epoch * ROWS
+    tf.config.run_functions_eagerly(True)  # so few updates are done before a graph is traced
+    keras.utils.set_random_seed(0)
+    model = StreamReader(MemN2N(9, 3, units=6, hops=1, max_slots=5), 2, "s-lemn")
+    progress = training.train(
+        model,
+        PHASES,
+        batches,
+        tf.data.Dataset.from_tensors(batch_of(999)),
+        lambda phase: [Hindsight() for _ in phase.objectives],
+        training.Run(folder, {"phases": len(PHASES)}),
+        seed=3,
+        jit_compile=False,
+        callbacks=lambda phase, index: [stop[1]] if stop and stop[0] == index else [],
+    )
+    return model, progress
+
+
+def history(folder):
+    """The lines of the history, without times."""
+    lines = [json.loads(line) for line in (Path(folder) / "history.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+
+
+def checkpoint(folder):
+    with np.load(Path(folder) / "checkpoint.npz") as file:
+        return {name: file[name] for name in file.files if name != "progress/seconds"}
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_before():
+    """Leaves no trace of what `run` sets."""
+    epoch = training.EPOCH
+    yield
+    training.EPOCH = epoch
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """A run that nothing stopped: its folder and its model."""
+    folder = tmp_path_factory.mktemp("straight")
+    model, progress = run(folder)
+    assert (progress.phase, progress.update) == (2, 0)
+    return folder, model
+
+
+def same_as(straight, folder, model):
+    """Asserts that a run came to the same numbers as the one that nothing stopped."""
+    expected = checkpoint(straight[0])
+    found = checkpoint(folder)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    for ours, theirs in zip(model.get_weights(), straight[1].get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for phase in range(2):
+        for ours, theirs in zip(
+            training.reader_after(folder, phase),
+            training.reader_after(straight[0], phase),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+    lines, expected = history(folder), history(straight[0])
+    assert [line["update"] for line in lines] == [line["update"] for line in expected]
+    for ours, theirs in zip(lines, expected, strict=True):
+        for name in theirs:
+            if name.startswith("val_"):
+                assert ours[name] == theirs[name]
+
+
+def test_a_run_leaves_what_it_promises(straight):
+    folder, model = straight
+    names = {path.name for path in folder.iterdir()}
+    files = {"config.json", "history.jsonl", "checkpoint.npz", "model.keras"}
+    assert names == files | {"reader-0.npz", "reader-1.npz"}
+    lines = history(folder)
+    assert [(line["phase"], line["update"]) for line in lines] == [
+        ("reader", 3),
+        ("reader", 5),
+        ("policy", 3),
+        ("policy", 6),
+    ]
+    best = keras.saving.load_model(folder / "model.keras", compile=False)
+    for ours, theirs in zip(best.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("phase", "update", "validating"),
+    [(0, 2, False), (1, 4, False), (1, 3, True)],
+    ids=["first phase", "second phase", "validation"],
+)
+def test_ctrl_c_and_resume(straight, tmp_path, phase, update, validating):
+    with pytest.raises(training.Interrupted, match="run the same command again"):
+        run(tmp_path, (phase, Stop(interrupt, update, validating)))
+    model, _ = run(tmp_path)
+    same_as(straight, tmp_path, model)
+
+
+def test_kill_and_resume(straight, tmp_path):
+    """The process is really killed, in the middle of an epoch, after a checkpoint."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, __file__, str(tmp_path)], env=environment, capture_output=True, timeout=300
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    assert int(checkpoint(tmp_path)["progress/update"]) == 3
+    model, _ = run(tmp_path)
+    same_as(straight, tmp_path, model)
+
+
+def test_a_finished_run_stays_as_it_is(straight):
+    folder, model = straight
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".jsonl"}
+    again, progress = run(folder)
+    assert progress.phase == 2
+    assert before["checkpoint.npz"] == (folder / "checkpoint.npz").read_bytes()
+    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_other_settings_are_refused(tmp_path):
+    training.Run(tmp_path, {"seed": 1, "slots": 5})
+    training.Run(tmp_path, {"slots": 5, "seed": 1})
+    with pytest.raises(ValueError, match=r"other settings \(policy, slots differ\)"):
+        training.Run(tmp_path, {"seed": 1, "slots": 6, "policy": "fifo"})
+
+
+def test_no_half_written_file(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.npz"
+    training.write_atomically(path, b"whole")
+
+    def torn(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:2])
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "write_bytes", torn)
+    with pytest.raises(OSError, match="disk full"):
+        training.write_atomically(path, b"newer")
+    assert path.read_bytes() == b"whole"
+
+
+def test_a_torn_line_of_history_is_dropped(tmp_path):
+    run = training.Run(tmp_path, {})
+    for update in (2, 4, 6):
+        run.log({"phase_index": 1, "update": update})
+    with open(tmp_path / "history.jsonl", "a") as file:
+        file.write('{"phase_index": 1, "upd')
+    run.forget_after(training.Progress(phase=1, update=4))
+    assert [line["update"] for line in history(tmp_path)] == [2, 4]
+
+
+def test_reader_of_an_unfinished_phase(tmp_path):
+    with pytest.raises(ValueError, match="no reader of a finished phase 1"):
+        training.reader_after(tmp_path, 1)
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+@pytest.mark.parametrize("trainer", [None, "a2c", "hindsight", "both"])
+def test_every_phase_of_every_recipe_can_be_compiled(name, trainer):
+    model = StreamReader(MemN2N(9, 3, units=6, hops=1, max_slots=5), 2, "s-lemn")
+    phases = recipes.get(name, trainer)
+    assert phases
+    assert any(phase.objectives for phase in phases)
+    for phase in phases:
+        assert phase.episodes >= phase.batch_size > 0
+        assert 0 < phase.final_rate <= 1
+        assert phase.learning_rate > 0
+        assert phase.on_policy + phase.on_subsets > 0
+        assert set(phase.objectives) <= {"a2c", "hindsight"}
+        assert phase.reward in ("sign", "probability")
+        model.compile(
+            keras.optimizers.Adam(phase.learning_rate, global_clipnorm=phase.clip),
+            objectives=[Hindsight() for _ in phase.objectives],
+            on_policy=phase.on_policy,
+            on_subsets=phase.on_subsets,
+            linear=phase.linear,
+            acting=phase.acting,
+        )
+    assert all(not phase.objectives for phase in recipes.without_policy(phases))
+
+
+def test_recipes_can_be_changed():
+    phases = recipes.get("lemn", episodes={"policy": 64}, entropy=0.2)
+    assert [phase.episodes for phase in phases][-1] == 64
+    assert [phase.entropy for phase in phases] == [0.1, 0.1, 0.2]  # only where a policy learns
+    for wrong, message in (
+        ({"recipe": "best"}, "unknown recipe 'best'; known are lemn, paper"),
+        ({"recipe": "lemn", "trainer": "dqn"}, "unknown trainer 'dqn'"),
+        ({"recipe": "lemn", "episodes": {"joint": 1}}, "no phase 'joint'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recipes.get(**wrong)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], (1, Stop(kill, 5)))
