@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from lemn_tf.agents.actor_critic import actor_critic_loss
 from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_rollout import Course, Walk, colours, outcome, walk
+from lemn_tf.agents.maze_rollout import Course, Walk, buckets, colours, outcome, walk
 from lemn_tf.memory import EMPTY
 from lemn_tf.retention.base import Cells
 
@@ -85,21 +85,6 @@ class Batch(NamedTuple):
     frames: tf.Tensor
     palette: tf.Tensor
     indicator: tf.Tensor
-
-
-def buckets(largest: int, least: int = 16) -> list[int]:
-    """Sizes to pad to: 16, 24, 32, 48, 64, 96, ... and, last, `largest`.
-
-    Example:
-
-    >>> buckets(50)
-    [16, 24, 32, 48, 50]
-    """
-    sizes, size = [], least
-    while size < largest:
-        sizes += [size, size * 3 // 2]
-        size *= 2
-    return [size for size in sizes if size < largest] + [largest]
 
 
 def compact(walked: Walk, steps: int, course: Course) -> Batch:

@@ -20,8 +20,20 @@ from lemn_tf.mazes.maps import LIME, YELLOW
 from lemn_tf.mazes.world import World
 from lemn_tf.retention.base import Cells, choose, gumbel
 
-FRAME_BUCKET = 256
-"""Courses of many frames are padded to a multiple of this."""
+
+def buckets(largest: int, least: int = 16) -> list[int]:
+    """Sizes to pad to: 16, 24, 32, 48, 64, 96, ... and, last, `largest`.
+
+    Example:
+
+    >>> buckets(50)
+    [16, 24, 32, 48, 50]
+    """
+    sizes, size = [], least
+    while size < largest:
+        sizes += [size, size * 3 // 2]
+        size *= 2
+    return [size for size in sizes if size < largest] + [largest]
 
 
 class Tables(NamedTuple):
@@ -113,7 +125,7 @@ def make_course(
         world: the tables of all maps.
         maps: which ones; all of them if None.
         poses: pad to at least so many poses.
-        frames: pad to at least so many frames. More than `FRAME_BUCKET` become a multiple of it.
+        frames: pad to at least so many frames. More than 128 are padded to one of `buckets`.
 
     Returns:
         The `Course`.
@@ -128,8 +140,8 @@ def make_course(
     limit = np.repeat(world.limit[distinct], [len(span) for span in spans])
 
     pictures = max(len(shown), frames)
-    if pictures > FRAME_BUCKET:
-        pictures = -(-pictures // FRAME_BUCKET) * FRAME_BUCKET
+    if pictures > 128:
+        pictures = next(size for size in buckets(2 * pictures, 128) if size >= pictures)
 
     def pad(array, size):
         return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
@@ -185,7 +197,7 @@ def walk(
     Returns:
         The `Walk`, and the number of steps of the longest episode.
     """
-    views = model.look(colours(tables.frames, tables.palette))
+    views = look(model, tables)
     batch, slots = starts.shape[0], model.memory.slots
     policy = model.memory.policy
     state = memory.empty(batch, slots, tf.TensorSpec([], tf.int32), policy.carry_spec())
@@ -259,6 +271,19 @@ def walk(
     return Walk(**main, shown=lived), count
 
 
+def look(model: Navigator, tables: Tables, block: int = 128) -> Views:
+    """What every frame of the tables contributes; many frames are seen a block at a time."""
+    count = tables.frames.shape[0]
+    if count <= block or count % block:
+        return model.look(colours(tables.frames, tables.palette))
+    frames = tf.reshape(tables.frames, [-1, block, *tables.frames.shape[1:]])
+    kinds = Views(tf.float32, tf.float32, tf.float32)
+    views = tf.map_fn(
+        lambda part: model.look(colours(part, tables.palette)), frames, fn_output_signature=kinds
+    )
+    return Views(*(tf.reshape(x, [count, x.shape[-1]]) for x in views))
+
+
 def see(model: Navigator, views: Views, frame: tf.Tensor, state: memory.MemoryState, carry):
     """The reader's `Glance` at the current frames `[B]` with the memory as it is."""
     query = tf.gather(views.query, frame)
@@ -290,7 +315,7 @@ def remember(
 
 
 def draw(logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
-    """Actions `[B]`: samples of the softmax of `logits` `[B, A]`, or the likeliest without a seed."""
+    """Actions `[B]`: samples of the softmax of `[B, A]` logits; without a seed the likeliest."""
     if seed is not None:
         places = tf.range(logits.shape[-1], dtype=tf.int64)
         places = tf.broadcast_to(places, tf.shape(logits))

@@ -1,0 +1,251 @@
+"""Mazes for `lemn train`, `evaluate` and `play`: pairs of `add_..._arguments` and `run_...`.
+
+lemn train maze --env imaze --reader mqn --policy st-lemn --slots 4 --seed 0 --out RUN
+lemn evaluate RUN --env imaze --lengths 4,6,200 --json
+lemn evaluate RUN --maps maps.jsonl --json
+lemn play RUN --length 40 --out video.gif
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from lemn_tf.commands.common import whole_number, whole_numbers
+
+PRESETS = Path(__file__).parents[1] / "presets"
+HEADINGS = ("north", "east", "south", "west")
+CHANGES = {
+    "frames": (int, "length of the training, in steps of the environments"),
+    "episodes": (int, "whole episodes an update"),
+    "learning_rate": (float, "of Adam"),
+    "final_rate": (float, "share of the learning rate left at the end"),
+    "entropy": (float, "weight of the entropy of the actions"),
+    "final_entropy": (float, "the same at the end"),
+    "eviction_entropy": (float, "weight of the entropy of what is forgotten"),
+    "clip": (float, "largest norm of the gradient"),
+    "validate_every": (int, "updates between two validations"),
+}
+"""Fields of the recipe that the command line can change."""
+
+
+def find(name: str) -> Path | None:
+    """The file of a trained agent: in a run's folder, an `.npz` file, or a preset; None if none."""
+    path = Path(name)
+    for candidate in (path / "model.npz", path, PRESETS / f"{name}.npz"):
+        if candidate.is_file() and candidate.suffix == ".npz":
+            return candidate
+    return None
+
+
+def is_agent(name: str) -> bool:
+    """Whether the name is that of a maze agent, so that the functions here apply to it."""
+    return find(name) is not None
+
+
+def load(name: str):
+    """A trained agent by the folder of its run, its file, or the name of a preset."""
+    path = find(name)
+    if path is None:
+        known = ", ".join(sorted(p.stem for p in PRESETS.glob("*.npz"))) or "none"
+        raise ValueError(f"expected a trained maze agent, found none at {name!r}; presets: {known}")
+    from lemn_tf.agents import maze
+
+    return maze.load(path)
+
+
+# -- train ----------------------------------------------------------------------------------------
+
+
+def add_train_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `lemn train maze`."""
+    parser.add_argument("--env", choices=("imaze", "single-indicator"), default="imaze")
+    parser.add_argument("--maps", metavar="F", help="maps to train on (single-indicator)")
+    parser.add_argument(
+        "--generated", type=whole_number(0), help="maps to generate (1000, or 0 with --maps)"
+    )
+    parser.add_argument(
+        "--refresh",
+        type=whole_number(0),
+        default=500,
+        help="updates until new maps are generated",
+    )
+    parser.add_argument("--reader", choices=("mqn", "frmqn"), default="mqn")
+    parser.add_argument("--policy", default="st-lemn", help="retention policy")
+    parser.add_argument("--slots", type=whole_number(1), help="N in the paper (4; mazes 5)")
+    parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
+    parser.add_argument("--hidden", type=whole_number(1), help="width of h (default a quarter)")
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
+    for name, (kind, text) in CHANGES.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=kind, help=text)
+    parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def settings_from(arguments: argparse.Namespace):
+    """The `Settings` that the arguments of `lemn train maze` ask for."""
+    import dataclasses
+
+    from lemn_tf.agents.maze_training import RECIPES, Settings
+
+    changes = {name: getattr(arguments, name) for name in CHANGES}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    generated = arguments.generated
+    if generated is None:
+        generated = 0 if arguments.maps else 1000
+    slots = arguments.slots or (4 if arguments.env == "imaze" else 5)
+    return Settings(
+        env=arguments.env,
+        maps=arguments.maps,
+        generated=generated,
+        refresh=arguments.refresh,
+        reader=arguments.reader,
+        policy=arguments.policy,
+        slots=slots,
+        width=arguments.width,
+        hidden=arguments.hidden,
+        seed=arguments.seed,
+        recipe=dataclasses.replace(RECIPES[arguments.env], **changes),
+    )
+
+
+def run_train(arguments: argparse.Namespace, jit_compile: bool = True) -> int | None:
+    """Trains an agent, or goes on with a run that was stopped."""
+    from lemn_tf import training
+    from lemn_tf.agents.maze_training import train
+
+    settings = settings_from(arguments)
+
+    def show(line):
+        print(
+            f"{line['frames']:>11,} frames {line['frames_per_second']:>6,}/s  "
+            f"training: success {line['success']:5.1f}%, length {line['length']:5.1f}  "
+            f"validation: success {line['val_success_rate']:5.1f}% "
+            f"(wrong {line['val_wrong_rate']:.1f}%), best {line['best']:.1f}%",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    try:
+        train(settings, arguments.out, show, jit_compile)
+    except training.Interrupted as stopped:
+        print(f"lemn: {stopped}", file=sys.stderr)
+        return 130
+    print(f"best agent: {Path(arguments.out) / 'model.npz'}")
+    return None
+
+
+# -- evaluate -------------------------------------------------------------------------------------
+
+
+def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `lemn evaluate` for mazes, beside RUN and --json."""
+    parser.add_argument("--env", choices=("imaze", "single-indicator"), help="mazes to play")
+    parser.add_argument(
+        "--lengths", type=whole_numbers(3), help="of I-Mazes, such as 4,6,200 (default the paper's)"
+    )
+    parser.add_argument("--maps", metavar="F", help="a file of maps to play, all of them")
+    parser.add_argument(
+        "--count", type=whole_number(1), default=200, help="maps to generate if no file is given"
+    )
+
+
+def score(model, env: str = "imaze", lengths=None, maps: str | None = None, count: int = 200):
+    """Plays mazes from every start heading, taking the likeliest action each time.
+
+    Args:
+        model: the agent.
+        env: "imaze" or "single-indicator".
+        lengths: of I-Mazes; default those of the paper's test.
+        maps: file of maps, played instead.
+        count: maps to generate for each split of "single-indicator" without a file.
+
+    Returns:
+        A dict with `success_rate` in percent, `episodes`, what `Scores.summary` has beside them,
+        and the same by length or split.
+    """
+    import numpy as np
+
+    from lemn_tf.agents.maze_evaluation import evaluate
+    from lemn_tf.mazes import TEST_LENGTHS, build, imaze_world, load_jsonl, random_mazes
+
+    groups: dict[str, np.ndarray] = {}
+    if maps is not None:
+        world, by = build(load_jsonl(maps)), None
+    elif env == "imaze":
+        lengths = list(lengths or TEST_LENGTHS)
+        world, by = imaze_world(lengths), "per_length"
+        each = len(world.mazes) // len(lengths)
+        groups = {str(n): np.arange(i * each, (i + 1) * each) for i, n in enumerate(lengths)}
+    else:
+        made = [random_mazes(count, 20_000_003, split) for split in ("test", "large")]
+        world, by = build(made[0] + made[1]), "per_split"
+        groups = {"test": np.arange(count), "large": np.arange(count, 2 * count)}
+    scores = evaluate(model, world, jit_compile=False)
+    result = {
+        "env": env if maps is None else str(maps),
+        **{name: model.settings[name] for name in ("reader", "policy", "slots")},
+        **scores.summary(),
+    }
+    if by is not None:
+        result[by] = {name: scores.summary(rows) for name, rows in groups.items()}
+    return result
+
+
+def run_evaluate(arguments: argparse.Namespace) -> None:
+    """Plays mazes with a trained agent and prints how many it solved."""
+    if arguments.maps and arguments.lengths:
+        raise ValueError("expected either lengths of I-Mazes or a file of maps, got both")
+    env = arguments.env or ("single-indicator" if arguments.maps else "imaze")
+    if arguments.lengths and env != "imaze":
+        raise ValueError("expected lengths with imaze only")
+    model = load(arguments.run)
+    result = score(model, env, arguments.lengths, arguments.maps, arguments.count)
+    if arguments.json:
+        print(json.dumps(result))
+        return
+    print(
+        f"{result['reader']} with {result['policy']} and {result['slots']} slots on "
+        f"{result['env']}: {result['success_rate']:.1f}% of {result['episodes']:,} episodes "
+        f"(at most {result['winnable_rate']:.1f}% can be won)"
+    )
+    for group in ("per_length", "per_split"):
+        for name, one in result.get(group, {}).items():
+            print(f"{name:>8}  {one['success_rate']:6.1f}%  of {one['episodes']}")
+
+
+# -- play -----------------------------------------------------------------------------------------
+
+
+def add_play_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `lemn play`."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run, .npz file, or preset")
+    parser.add_argument("--length", type=whole_number(3), help="of an I-Maze (default 9)")
+    parser.add_argument("--indicator", choices=("yellow", "lime"), default="yellow")
+    parser.add_argument("--maps", metavar="F", help="play a map of this file instead")
+    parser.add_argument("--map", type=whole_number(0), default=0, help="which one, from 0")
+    parser.add_argument("--heading", choices=HEADINGS, default="north", help="at the start")
+    parser.add_argument("--milliseconds", type=whole_number(20), default=350, help="a step")
+    parser.add_argument("--out", required=True, metavar="F", help="the .gif to write")
+
+
+def run_play(arguments: argparse.Namespace) -> None:
+    """Films one episode of a trained agent."""
+    from lemn_tf.agents.maze_video import film
+    from lemn_tf.mazes import build, imaze_world, load_jsonl
+
+    if arguments.maps and arguments.length:
+        raise ValueError("expected either the length of an I-Maze or a file of maps, got both")
+    model, number = load(arguments.run), 0
+    if arguments.maps:
+        mazes, number = load_jsonl(arguments.maps), arguments.map
+        if number >= len(mazes):
+            raise ValueError(f"expected a map 0 to {len(mazes) - 1}, got {number}")
+        world, number = build([mazes[number]]), 0
+    else:
+        world = imaze_world(arguments.length or 9, arguments.indicator[0].upper())
+    heading = HEADINGS.index(arguments.heading)
+    told = film(model, world, arguments.out, number, heading, arguments.milliseconds)
+    ending = "the right goal" if told["success"] else "not the right goal"
+    print(f"wrote {arguments.out}: {told['steps']} steps to {ending}")
