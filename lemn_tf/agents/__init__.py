@@ -1,13 +1,20 @@
-"""Reinforcement learning with TF-Agents: the only place that imports it."""
+"""Reinforcement learning with TF-Agents: the only place that imports it, and only when asked to."""
 
-from lemn_tf.agents.actor_critic import ActorCritic, ActorCriticAgent, actor_critic_loss
-from lemn_tf.agents.environment import StreamEnvironment
-from lemn_tf.agents.policy import EvictionPolicy
+import importlib
+from typing import Any
 
-__all__ = [
-    "ActorCritic",
-    "ActorCriticAgent",
-    "EvictionPolicy",
-    "StreamEnvironment",
-    "actor_critic_loss",
-]
+_PLACES = {
+    "ActorCritic": "actor_critic",
+    "ActorCriticAgent": "actor_critic",
+    "EvictionPolicy": "policy",
+    "StreamEnvironment": "environment",
+    "actor_critic_loss": "actor_critic",
+}
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the part that a name stands in: TF-Agents takes seconds to load."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
