@@ -1,0 +1,94 @@
+"""The agent as a whole: its parts, saving and loading."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf.agents.maze import Navigator, load
+
+TINY = {"units": 6, "width": 4, "filters": (2, 3)}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "lru", "im-lemn", "s-lemn", "st-lemn"])
+@pytest.mark.parametrize("reader", ["mqn", "frmqn"])
+def test_any_reader_with_any_policy_survives_a_file(tmp_path, reader, policy):
+    model = Navigator(reader, 3, policy, **TINY)
+    path = tmp_path / "agent.npz"
+    model.save_to(path)
+    again = load(path)
+    assert again.settings == model.settings
+    for a, b in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    frames = np.random.default_rng(0).integers(0, 256, [2, 32, 32, 3], dtype=np.uint8)
+    state = model.memory.initial_state(2)
+    state, _ = model.memory.observe(state, tf.constant(frames))
+    expected = model((tf.constant(frames), state)).logits
+    np.testing.assert_array_equal(again((tf.constant(frames), state)).logits, expected)
+
+
+def test_half_precision_is_half_the_size_and_nearly_the_same(tmp_path):
+    model = Navigator("mqn", units=16)
+    model.save_to(tmp_path / "full.npz")
+    model.save_to(tmp_path / "half.npz", half=True)
+    full, half = (tmp_path / f"{name}.npz" for name in ("full", "half"))
+    assert half.stat().st_size < 0.6 * full.stat().st_size
+    for a, b in zip(model.get_weights(), load(half).get_weights(), strict=True):
+        assert b.dtype == np.float32
+        np.testing.assert_allclose(a, b, atol=1e-3)
+
+
+def test_what_is_no_agent_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="expected a trained agent at .*model.npz, found none"):
+        load(tmp_path)
+    (tmp_path / "x.npz").write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="not a saved agent"):
+        load(tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz", settings=np.array(json.dumps({"format": "other"})))
+    with pytest.raises(ValueError, match="expected .* to say 'lemn_tf navigator"):
+        load(tmp_path / "y.npz")
+    model = Navigator("mqn", policy="fifo", **TINY)
+    model.save_to(tmp_path / "z.npz")
+    with np.load(tmp_path / "z.npz") as file:
+        arrays = dict(file)
+    del arrays["weight/0"]
+    np.savez(tmp_path / "z.npz", **arrays)
+    with pytest.raises(ValueError, match="other weights"):
+        load(tmp_path / "z.npz")
+
+
+def test_keras_files_work_too(tmp_path):
+    model = Navigator("frmqn", 3, "st-lemn", **TINY)
+    model.save(tmp_path / "agent.keras")
+    again = keras.saving.load_model(tmp_path / "agent.keras", compile=False)
+    for a, b in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_bad_parts_are_refused():
+    with pytest.raises(ValueError, match="expected a reader mqn or frmqn, got 'dqn'"):
+        Navigator("dqn")
+    with pytest.raises(ValueError, match="clairvoyant"):
+        Navigator("mqn", policy="oracle")
+    with pytest.raises(ValueError, match="unknown policy"):
+        Navigator("mqn", policy="best")
+
+
+def test_sizes_are_those_of_the_original():
+    model = Navigator("mqn")
+    assert model.reader.eyes.width == 4096
+    assert model.reader.key.kernel.shape == (4096, 256)
+    assert model.view.narrow.kernel.shape == (256, 32)
+    half = 2 * Navigator("frmqn", 5).count_params()
+    assert half < 15e6  # what a preset may weigh
+
+
+def test_views_are_what_the_parts_say():
+    model = Navigator("mqn", **TINY)
+    frames = np.random.default_rng(0).integers(0, 256, [3, 32, 32, 3], dtype=np.uint8)
+    views = model.look(frames)
+    np.testing.assert_allclose(views.query, model.reader.ask(frames), atol=1e-6)
+    np.testing.assert_allclose(views.codes, model.reader.encode(frames), atol=1e-6)
+    np.testing.assert_allclose(views.vectors, model.memory.encode(frames), atol=1e-6)

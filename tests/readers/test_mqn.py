@@ -1,0 +1,171 @@
+"""MQN and FRMQN against a transcription of their equations in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf import memory
+from lemn_tf.readers import FRMQN, MQN
+from lemn_tf.readers.mqn import FrameEncoder, strided_convolution
+
+UNITS, SLOTS = 6, 3
+SMALL = {"units": UNITS, "size": (8, 8), "filters": (3, 4)}
+
+
+@pytest.fixture
+def generator():
+    return np.random.default_rng(0)
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def retrieve(h, keys, values, used):
+    """o and p for one row, over the used slots only."""
+    p = np.zeros(len(used))
+    if used.any():
+        scores = keys[used] @ h
+        p[used] = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    return p @ values, p
+
+
+def output(reader, h, o):
+    d = h @ reader.mix.kernel.numpy() + o
+    return np.where(np.arange(len(d)) < len(d) // 2, d, np.maximum(d, 0.0))
+
+
+def test_the_convolution_is_that_of_tensorflow(generator):
+    images = generator.normal(size=[2, 8, 12, 3]).astype(np.float32)
+    kernel = generator.normal(size=[4, 4, 3, 5]).astype(np.float32)
+    bias = generator.normal(size=[5]).astype(np.float32)
+    ours = strided_convolution(tf.constant(images), tf.constant(kernel), tf.constant(bias))
+    padding = [[0, 0], [1, 1], [1, 1], [0, 0]]
+    theirs = tf.nn.conv2d(images, kernel, 2, padding) + bias
+    assert ours.shape == (2, 4, 6, 5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_a_frame_of_32_gives_4096_features_whatever_its_type():
+    encoder = FrameEncoder()
+    frames = np.random.default_rng(1).integers(0, 256, [2, 3, 32, 32, 3], dtype=np.uint8)
+    features = encoder(frames)
+    assert features.shape == (2, 3, 4096)
+    np.testing.assert_allclose(features, encoder(frames.astype(np.float32) / 255.0), atol=1e-5)
+    assert encoder.count_params() == 4 * 4 * 3 * 32 + 32 + 4 * 4 * 32 * 64 + 64
+
+
+def test_frames_of_another_size_are_refused():
+    with pytest.raises(ValueError, match=r"expected frames .*16, 16, 3.* got shape \(2, 8, 8, 3\)"):
+        FrameEncoder((16, 16))(np.zeros([2, 8, 8, 3], np.uint8))
+    with pytest.raises(ValueError, match="multiples of 4"):
+        FrameEncoder((30, 32))
+
+
+def test_initial_weights_are_uniform_within_the_root_of_the_inputs():
+    reader = MQN(units=64)
+    for layer, inputs in ((reader.key, 4096), (reader.mix, 64), (reader.actor, 64)):
+        kernel = layer.kernel.numpy()
+        assert np.abs(kernel).max() <= inputs**-0.5
+        assert kernel.std() == pytest.approx((inputs * 3) ** -0.5, rel=0.2)
+    assert np.abs(reader.eyes.weights[0].numpy()).max() <= 48**-0.5
+
+
+@pytest.mark.parametrize("kind", [MQN, FRMQN])
+def test_codes_are_key_and_value(kind, generator):
+    reader = kind(**SMALL)
+    frames = generator.integers(0, 256, [2, 8, 8, 3], dtype=np.uint8)
+    features = reader.see(frames).numpy()
+    codes = reader.encode(frames)
+    key = features @ reader.key.kernel.numpy() + reader.key.bias.numpy()
+    value = features @ reader.value.kernel.numpy() + reader.value.bias.numpy()
+    np.testing.assert_allclose(codes, np.concatenate([key, value], axis=-1), atol=1e-5)
+    np.testing.assert_allclose(reader.vectors(codes), value, atol=1e-5)
+
+
+def test_mqn_reads_as_written(generator):
+    reader = MQN(**SMALL)
+    frames = generator.integers(0, 256, [4, 8, 8, 3], dtype=np.uint8)
+    codes = generator.normal(size=[4, SLOTS, 2 * UNITS]).astype(np.float32)
+    ids = np.array([[0, 1, 2], [4, -1, 3], [-1, -1, -1], [-1, 7, -1]])
+    query = reader.ask(frames)
+    features = reader.see(frames).numpy()
+    context = features @ reader.context.kernel.numpy() + reader.context.bias.numpy()
+    np.testing.assert_allclose(query, context, atol=1e-5)
+    seen = reader.glance(query, tf.constant(codes), tf.constant(ids))
+    answer = reader.read(query, tf.constant(codes), tf.constant(ids))
+    for row in range(4):
+        keys, values = codes[row, :, :UNITS], codes[row, :, UNITS:]
+        o, p = retrieve(context[row], keys, values, ids[row] >= 0)
+        d = output(reader, context[row], o)
+        np.testing.assert_allclose(seen.attention[row], p, atol=1e-5)
+        np.testing.assert_allclose(seen.output[row], d, atol=1e-4)
+        logits = d @ reader.actor.kernel.numpy() + reader.actor.bias.numpy()
+        np.testing.assert_allclose(answer.logits[row], logits, atol=1e-4)
+    assert not seen.attention[2].numpy().any()  # nothing in memory, nothing read
+
+
+@pytest.fixture
+def episode(generator):
+    """Two rows of five steps, with memories that fill."""
+    steps = 5
+    query = generator.normal(size=[2, steps, 4 * UNITS]).astype(np.float32)
+    codes = generator.normal(size=[2, steps, SLOTS, 2 * UNITS]).astype(np.float32)
+    places = np.arange(SLOTS)
+    ids = np.broadcast_to(
+        np.where(places < np.arange(steps)[:, None], places, -1), [2, steps, SLOTS]
+    )
+    return query, codes, ids
+
+
+def test_frmqn_reads_as_written(episode):
+    reader = FRMQN(**SMALL)
+    query, codes, ids = episode
+    kernel, bias = reader.recurrent.kernel.numpy(), reader.recurrent.bias.numpy()
+    outputs, attention = reader.unroll(*(tf.constant(x) for x in episode))
+    for row in range(2):
+        h = c = o = np.zeros(UNITS)
+        for t in range(query.shape[1]):
+            gates = query[row, t] + np.concatenate([h, o]) @ kernel + bias
+            i, f, u, g = np.split(gates, 4)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(u) * np.tanh(c)
+            keys, values = np.split(codes[row, t], 2, axis=-1)
+            o, p = retrieve(h, keys, values, ids[row, t] >= 0)
+            np.testing.assert_allclose(attention[row, t], p, atol=1e-5)
+            np.testing.assert_allclose(outputs[row, t], output(reader, h, o), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [MQN, FRMQN])
+def test_all_steps_at_once_are_the_steps_one_by_one(kind, episode):
+    reader = kind(**SMALL)
+    query, codes, ids = (tf.constant(x) for x in episode)
+    query = query[..., : reader.query_widths * UNITS]
+    outputs, attention = reader.unroll(query, codes, ids)
+    carry = reader.initial_carry(2)
+    for t in range(query.shape[1]):
+        seen = reader.glance(query[:, t], codes[:, t], ids[:, t], carry)
+        carry = seen.carry
+        np.testing.assert_allclose(outputs[:, t], seen.output, atol=1e-5)
+        np.testing.assert_allclose(attention[:, t], seen.attention, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [MQN, FRMQN])
+def test_it_answers_from_a_memory_of_frames(kind, generator):
+    reader = kind(**SMALL)
+    state = memory.empty(2, SLOTS, tf.TensorSpec([8, 8, 3], tf.uint8))
+    frames = tf.constant(generator.integers(0, 256, [2, 8, 8, 3], dtype=np.uint8))
+    state = memory.write(state, frames, tf.constant([0, 0]))
+    answer = reader(frames, state)
+    assert answer.logits.shape == (2, 3)
+    np.testing.assert_allclose(answer.attention.numpy()[:, -1], 1.0)
+
+
+@pytest.mark.parametrize("kind", [MQN, FRMQN])
+def test_configuration_round_trip(kind):
+    reader = kind(**SMALL)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(reader))
+    assert type(again) is kind
+    assert [w.shape for w in again.weights] == [w.shape for w in reader.weights]
+    assert again.get_config() == reader.get_config()
