@@ -145,13 +145,14 @@ def train(
     out: str | os.PathLike | None = None,
     shards: int = 1,
     callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
+    jit_compile: bool = True,
 ) -> StreamReader:
     """Trains a model, or goes on with the run in `out`.
 
     Args:
         settings: how.
         out: folder of the run; None keeps nothing.
-        shards: see `StreamReader.compile`.
+        shards, jit_compile: see `StreamReader.compile`.
         callbacks: see `lemn_tf.training.train`.
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
@@ -191,7 +192,8 @@ def train(
         run,
         settings.seed,
         shards,
-        callbacks=callbacks,
+        jit_compile,
+        callbacks,
     )
     return model
 

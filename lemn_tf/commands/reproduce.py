@@ -73,7 +73,7 @@ ROWS = {
 LENGTH = {("noisy", 10): 0.6, ("original", 10): 0.6, ("large", 10): 0.5}
 """What is left of a row's episodes in the columns that learn sooner, or cost more."""
 
-ENTROPY = {"original": (0.05, 0.01), "noisy": (0.1, 0.02), "large": (0.1, 0.02)}
+ENTROPY = (0.1, 0.02)
 """Weight of the entropy bonus at the beginning and the end, under our recipe."""
 
 
@@ -204,7 +204,7 @@ def settings_of(cell: Cell, out: Path):
     """How a cell is trained."""
     from lemn_tf.commands import babi
 
-    start, end = ENTROPY[cell.variant]
+    start, end = ENTROPY
     ours = cell.row.recipe == "lemn"
     last = "policy" if ours else "joint"
     return babi.Settings(

@@ -1,0 +1,131 @@
+"""Training, scoring and reproducing on bAbI files, small: every row of the tables can be run."""
+
+import dataclasses
+import json
+
+import pytest
+
+from lemn_tf import runs
+from lemn_tf.commands import babi, report, reproduce
+from lemn_tf.pipelines import babi as pipeline
+from lemn_tf.pipelines import babi_generator
+
+TINY = {
+    "lemn": {"linear start": 8, "reader": 8, "policy": 8},
+    "paper": {"fifo": 8, "joint": 8},
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    paths = {}
+    for number, split in enumerate(("train", "valid", "test")):
+        paths[split] = folder / f"noisy_{split}.txt"
+        pipeline.write_stories(babi_generator.generate("noisy", 8, seed=number), paths[split])
+    return paths
+
+
+def tiny(files, row, **changes) -> babi.Settings:
+    return babi.Settings(
+        str(files["train"]),
+        str(files["valid"]),
+        row.policy,
+        slots=3,
+        recipe=row.recipe,
+        episodes=TINY[row.recipe],
+        hidden=row.hidden,
+        shuffle=row.shuffle,
+        rename=row.recipe == "lemn",
+        **changes,
+    )
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Recipes with batches of 4: the number of an update's stories is not the point here."""
+    from lemn_tf import recipes
+
+    small = {
+        name: tuple(dataclasses.replace(phase, batch_size=4) for phase in phases)
+        for name, phases in recipes.RECIPES.items()
+    }
+    monkeypatch.setattr(recipes, "RECIPES", small)
+
+
+@pytest.mark.parametrize("row", ["fifo", "fifo-paper", "im-lemn", "shuffled-st-lemn"])
+def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
+    settings = tiny(files, reproduce.ROWS[row])
+    trained = babi.train(settings, tmp_path / "run", jit_compile=False)
+    history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["phase"] for line in history] == list(TINY[settings.recipe])
+    loaded = runs.load(tmp_path / "run")
+    result = babi.score(loaded, files["test"])
+    assert result == babi.score(trained, files["test"])
+    assert result["questions"] == 40
+    assert result["policy"] == reproduce.ROWS[row].policy
+    assert babi.score(loaded, files["test"], slots=40)["support_recall"] == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["st-lemn", "s-lemn", "st-lemn-paper", "shuffled-s-lemn"])
+def test_the_other_rows(row, files, tmp_path, small_batches):
+    test_a_row_trains_and_scores(row, files, tmp_path, None)
+
+
+def test_a_reader_is_trained_once(files, tmp_path, small_batches):
+    first = tiny(files, reproduce.ROWS["fifo"])
+    babi.train(first, tmp_path / "first", jit_compile=False)
+    second = tiny(files, reproduce.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
+    assert [phase.name for phase in second.phases()] == ["policy"]
+    babi.train(second, tmp_path / "second", jit_compile=False)
+    missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="no reader of a finished phase 1"):
+        babi.train(missing, jit_compile=False)
+
+
+def test_words_that_were_never_seen(files, tmp_path):
+    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    path = tmp_path / "strange.txt"
+    path.write_text("1 Zorro took the rhinoceros home.\n2 Where is the rhinoceros?\tattic\t1\n")
+    assert babi.score(model, path)["error_rate"] == 100
+
+
+def test_the_plan():
+    cells = reproduce.plan(["st-lemn"], ["noisy-5"], seeds=2)
+    assert [cell.name for cell in cells] == [
+        "fifo-noisy-5-seed0",
+        "fifo-noisy-5-seed1",
+        "st-lemn-noisy-5-seed0",
+        "st-lemn-noisy-5-seed1",
+    ]
+    everything = reproduce.plan(list(reproduce.ROWS), None, seeds=3)
+    assert len(everything) == len(reproduce.ROWS) * len(reproduce.COLUMNS) * 3
+    known = {cell.name for cell in everything}
+    assert all(cell.first is None or cell.first.name in known for cell in everything)
+    with pytest.raises(ValueError, match="unknown columns"):
+        reproduce.plan(["st-lemn"], ["noisy-7"], seeds=1)
+
+
+def test_the_report_shows_all_seeds(tmp_path):
+    folder = tmp_path / "babi"
+    folder.mkdir()
+    for seed, (valid, test) in enumerate([(3.0, 2.0), (1.0, 4.0)]):
+        record = {
+            "row": "st-lemn",
+            "variant": "noisy",
+            "slots": 5,
+            "seed": seed,
+            "scores": {
+                "valid": {"error_rate": valid, "generated": False},
+                "test": {"error_rate": test, "generated": True},
+            },
+            "seconds": 1800,
+        }
+        (folder / f"{seed}.json").write_text(json.dumps(record))
+    report.write(tmp_path)
+    text = (tmp_path / "babi.md").read_text()
+    assert "**4.0** (mean 3.0: 2.0, 4.0)" in text, "chosen by validation, not by the test"
+    assert "noisy test" in text
+    assert "4.0 beats the paper's 11.7" in text
+    assert "2 trainings, 1.0 hours" in text
