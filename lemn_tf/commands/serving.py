@@ -12,15 +12,9 @@ class Export:
     help = "write a model as a SavedModel for TF Serving"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        from pathlib import Path
+        from lemn_tf.export import command
 
-        parser.add_argument("model", metavar="RUN_OR_PRESET", help="a trained run, or a preset")
-        parser.add_argument(
-            "--out", type=Path, required=True, metavar="DIR/NAME/VERSION", help="where to write"
-        )
-        parser.add_argument("--description", default="", help="a sentence for the model's card")
-        parser.add_argument("--overwrite", action="store_true", help="replace what is there")
-        parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
+        command.add_arguments(parser)
 
     def run(self, arguments: argparse.Namespace) -> int:
         from lemn_tf import runs
