@@ -223,6 +223,12 @@ def settings_of(cell: Cell, out: Path):
     )
 
 
+def reader_of(cell: Cell, out: Path) -> Path:
+    """The reader that a cell starts from, as the run that trains it will leave it."""
+    phases = 2 if cell.row.recipe == "lemn" else 1
+    return out / "runs" / cell.first.name / f"reader-{phases - 1}.npz"
+
+
 def run_cell(cell: Cell, out: Path, results: Path) -> None:
     """Trains and scores one cell, and writes its JSON."""
     from lemn_tf import runs
@@ -276,6 +282,9 @@ def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]
 
     console = Console(stderr=True)
     todo = [cell for cell in cells if not (results / "babi" / f"{cell.name}.json").exists()]
+    # A result may have come from elsewhere, without the run that others start from.
+    readers = {cell.first for cell in todo if cell.first and not reader_of(cell, out).exists()}
+    todo = [cell for cell in cells if cell in todo or cell in readers]
     done, failed, running = len(cells) - len(todo), [], {}
     (out / "logs").mkdir(parents=True, exist_ok=True)
     # Cells of one column share XLA programs: compile each once.
@@ -289,8 +298,7 @@ def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]
     }
 
     def ready(cell):
-        first = cell.first
-        return first is None or (results / "babi" / f"{first.name}.json").exists()
+        return cell.first is None or (reader_of(cell, out).exists() and cell.first not in running)
 
     began = time.time()
     try:
