@@ -48,24 +48,8 @@ ROWS = {
         Row("st-lemn-paper", "st-lemn", "paper", 64_000, _ST),
         Row("s-lemn-paper", "s-lemn", "paper", 64_000, _S),
         Row("im-lemn-paper", "im-lemn", "paper", 64_000, _IM),
-        Row(
-            "shuffled-s-lemn",
-            "s-lemn",
-            "lemn",
-            48_000,
-            (37.50, 41.60, 12.70, 38.40, 17.70),
-            None,
-            True,
-        ),
-        Row(
-            "shuffled-st-lemn",
-            "st-lemn",
-            "lemn",
-            48_000,
-            (34.70, 40.60, 7.10, 38.00, 6.30),
-            None,
-            True,
-        ),
+        Row("shuffled-s-lemn", "s-lemn", "lemn", 48_000, _SHUFFLED_S, shuffle=True),
+        Row("shuffled-st-lemn", "st-lemn", "lemn", 48_000, _SHUFFLED_ST, shuffle=True),
     )
 }
 """Every row, in the order in which they are run."""
