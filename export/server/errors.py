@@ -38,15 +38,14 @@ class ServingError(Exception):
     Args:
         code: gRPC status code.
         message: what was expected and what came; cut if it is very long.
-        http: HTTP status, if it is not the one that goes with `code`.
     """
 
-    def __init__(self, code: grpc.StatusCode, message: str, http: int | None = None):
+    def __init__(self, code: grpc.StatusCode, message: str):
         if len(message) > _LONGEST:
             message = f"{message[:_LONGEST]} ... ({len(message)} characters)"
         super().__init__(message)
         self.code, self.message = code, message
-        self.http = http or HTTP_STATUS[code]
+        self.http = HTTP_STATUS[code]
 
 
 def invalid(message: str) -> ServingError:

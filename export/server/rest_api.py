@@ -38,7 +38,7 @@ class RestApi:
 
     Args:
         catalog: the models.
-        most_bytes: larger bodies are refused with 413.
+        most_bytes: larger bodies are refused.
         timeout: seconds until a request is given up with 504.
         threads: requests under way at once.
     """
@@ -103,8 +103,7 @@ class RestApi:
         return b"".join(parts)
 
     def _too_large(self, size: int) -> ServingError:
-        message = f"the body has {size} bytes or more; at most {self.most_bytes} are taken"
-        return ServingError(Code.RESOURCE_EXHAUSTED, message, http=413)
+        return invalid(f"the body has {size} bytes or more; at most {self.most_bytes} are taken")
 
     # -- on a thread of the pool ------------------------------------------------------------------
 

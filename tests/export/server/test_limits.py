@@ -26,11 +26,11 @@ from lemn_tf.export.server.errors import Code
 def test_huge_requests(tools, url, server, stub):
     huge = "x" * (1 << 21)
     answer = requests.post(f"{url}:predict", json={"inputs": tools.good | {"text": [huge]}})
-    assert answer.status_code == 413
+    assert answer.status_code == 400
     assert "1048576" in answer.json()["error"]
     chunks = (b"x" * 65536 for _ in range(64))  # without a content-length
     answer = requests.post(f"{url}:predict", data=chunks)
-    assert answer.status_code == 413
+    assert answer.status_code == 400
     code, _ = tools.refused(
         stub.Predict, tools.request(x=tools.x[:1], text=np.array([huge.encode()], object))
     )
