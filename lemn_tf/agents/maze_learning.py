@@ -98,8 +98,8 @@ def compact(walked: Walk, steps: int, course: Course) -> Batch:
     Returns:
         The `Batch`, with frames numbered anew.
     """
-    lengths = buckets(walked.valid.shape[1])[-5::2]  # few programs: a third of these lengths
-    length = next(size for size in lengths if size >= steps)
+    lengths = buckets(walked.valid.shape[1])[::-2][:3]  # three programs at most
+    length = min(size for size in lengths if size >= steps)
     walked = Walk(*(x[:, :length] for x in walked[:-1]), shown={})
     tables = course.tables
     if tables.frames.shape[0] <= 128:

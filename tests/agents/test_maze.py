@@ -41,13 +41,13 @@ def test_half_precision_is_half_the_size_and_nearly_the_same(tmp_path):
 
 
 def test_what_is_no_agent_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="expected a trained agent at .*model.npz, found none"):
+    with pytest.raises(ValueError, match=r"expected a trained agent at .*model.npz, found none"):
         load(tmp_path)
     (tmp_path / "x.npz").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="not a saved agent"):
         load(tmp_path / "x.npz")
     np.savez(tmp_path / "y.npz", settings=np.array(json.dumps({"format": "other"})))
-    with pytest.raises(ValueError, match="expected .* to say 'lemn_tf navigator"):
+    with pytest.raises(ValueError, match=r"expected .* to say 'lemn_tf navigator"):
         load(tmp_path / "y.npz")
     model = Navigator("mqn", policy="fifo", **TINY)
     model.save_to(tmp_path / "z.npz")
