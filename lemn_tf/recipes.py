@@ -2,13 +2,15 @@
 
 A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
 start, random parts of whole stories), then policy and reader learn together, the reader still half
-of the time on random parts so that the two do not co-adapt. `paper` is the procedure of the paper:
-the reader is pretrained under FIFO, then everything learns jointly by actor-critic.
+of the time on random parts so that the two do not co-adapt. The policy first learns from the stories
+as they are, which shows it the way, and then from stories with names exchanged, which keeps it from
+learning them by heart. `paper` is the procedure of the paper: the reader is pretrained under FIFO,
+then everything learns jointly by actor-critic.
 
 >>> [phase.name for phase in get("lemn")]
-['linear start', 'reader', 'policy']
->>> [phase.name for phase in get("lemn", episodes={"policy": 1000})][-1], get("paper")[0].acting
-('policy', 'fifo')
+['linear start', 'reader', 'policy', 'polish']
+>>> get("lemn", episodes={"policy": 1000})[2].episodes, get("paper")[0].acting
+(1000, 'fifo')
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Phase:
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
         reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
+        rename: whether names are exchanged at random, where the data knows how.
     """
 
     name: str
@@ -51,16 +54,27 @@ class Phase:
     entropy: float = 0.1
     final_entropy: float | None = None
     reward: str = "sign"
+    rename: bool = False
 
 
 _READER_FIRST = (
     Phase("linear start", 32_000, linear=True, on_policy=0.0, on_subsets=1.0),
     Phase("reader", 48_000, on_policy=0.0, on_subsets=1.0),
 )
-_POLICY = Phase("policy", 160_000, objectives=("hindsight",), final_rate=0.03, final_entropy=0.02)
+_POLICY_NEXT = (
+    Phase("policy", 80_000, objectives=("hindsight",)),
+    Phase(
+        "polish",
+        80_000,
+        objectives=("hindsight",),
+        final_rate=0.03,
+        final_entropy=0.02,
+        rename=True,
+    ),
+)
 
 RECIPES = {
-    "lemn": (*_READER_FIRST, _POLICY),
+    "lemn": (*_READER_FIRST, *_POLICY_NEXT),
     "paper": (
         Phase("fifo", 50_000, 1e-3, acting="fifo", on_policy=1.0, on_subsets=0.0),
         Phase(
@@ -117,3 +131,15 @@ def get(
 def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
     """The recipe for a policy with nothing to learn: its reader still gets used to it."""
     return tuple(dataclasses.replace(phase, objectives=()) for phase in recipe)
+
+
+def policy_lengths(recipe: str | tuple[Phase, ...], episodes: int) -> dict[str, int]:
+    """Lengths that share out `episodes` evenly among the phases that train the policy.
+
+    Example:
+
+    >>> policy_lengths("lemn", 1000)
+    {'policy': 500, 'polish': 500}
+    """
+    names = [phase.name for phase in get(recipe) if phase.objectives]
+    return {name: max(1, episodes // len(names)) for name in names}

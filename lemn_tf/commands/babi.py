@@ -39,7 +39,7 @@ class Settings:
         hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4.
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
-        rename: whether stories are renamed at random, see `lemn_tf.pipelines.renaming`.
+        rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
@@ -181,7 +181,7 @@ def train(
             drop_remainder=True,
             start=start,
         )
-        return renamed(ready, groups, words.size, seed, start)
+        return renamed(ready, groups if phase.rename else [], words.size, seed, start)
 
     training.train(
         model,

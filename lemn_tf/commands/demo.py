@@ -48,16 +48,17 @@ class Demo:
             f"[bold]2. Training[/bold] {arguments.policy} with {arguments.slots} slots: first the "
             "reader, then what to remember"
         )
-        ours = arguments.episodes
+        ours, first = arguments.episodes, min(24_000, arguments.episodes)
         settings = babi.Settings(
             str(files["train"]),
             str(files["valid"]),
             arguments.policy,
             arguments.slots,
             episodes={
-                "linear start": min(24_000, ours),
-                "reader": min(24_000, ours),
-                "policy": ours,
+                "linear start": first,
+                "reader": first,
+                "policy": max(1, ours * 3 // 4),
+                "polish": max(1, ours // 4),
             },
             seed=arguments.seed,
         )

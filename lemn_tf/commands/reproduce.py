@@ -57,9 +57,6 @@ ROWS = {
 LENGTH = {("noisy", 10): 0.6, ("original", 10): 0.6, ("large", 10): 0.5}
 """What is left of a row's episodes in the columns that learn sooner, or cost more."""
 
-ENTROPY = (0.1, 0.02)
-"""Weight of the entropy bonus at the beginning and the end, under our recipe."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -186,24 +183,21 @@ def prepare_data(folder: Path, given: str | None) -> None:
 
 def settings_of(cell: Cell, out: Path):
     """How a cell is trained."""
+    from lemn_tf import recipes
     from lemn_tf.commands import babi
 
-    start, end = ENTROPY
-    ours = cell.row.recipe == "lemn"
-    last = "policy" if ours else "joint"
+    episodes = int(cell.row.episodes * LENGTH.get((cell.variant, cell.slots), 1))
     return babi.Settings(
         train=str(out / "data" / f"{cell.variant}_train.txt"),
         valid=str(out / "data" / f"{cell.variant}_valid.txt"),
         policy=cell.row.policy,
         slots=cell.slots,
         recipe=cell.row.recipe,
-        episodes={last: int(cell.row.episodes * LENGTH.get((cell.variant, cell.slots), 1))},
+        episodes=recipes.policy_lengths(cell.row.recipe, episodes),
         hidden=cell.row.hidden,
         shuffle=cell.row.shuffle,
-        rename=ours,
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
-        changes={"entropy": start, "final_entropy": end} if ours else {},
     )
 
 

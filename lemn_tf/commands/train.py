@@ -25,7 +25,7 @@ class Train:
         babi.add_argument("--trainer", help="a2c, hindsight or both; default the recipe's")
         babi.add_argument("--reward", default="sign", help="of a2c: sign (+1/-1) or probability")
         babi.add_argument(
-            "--episodes", type=whole_number(1), help="length of the phase that trains the policy"
+            "--episodes", type=whole_number(1), help="to train the policy for; default the recipe's"
         )
         babi.add_argument("--units", type=whole_number(4), default=20, help="d in the paper")
         babi.add_argument("--hidden", type=whole_number(1), help="width of h (default d/4)")
@@ -49,9 +49,9 @@ class Train:
         from lemn_tf.commands import babi
         from lemn_tf.progress import Bar, EvictionAges
 
-        phases = recipes.get(arguments.recipe, arguments.trainer)
-        last = [phase.name for phase in phases if phase.objectives]
-        lengths = {name: arguments.episodes for name in last} if arguments.episodes else {}
+        lengths = {}
+        if arguments.episodes:
+            lengths = recipes.policy_lengths(arguments.recipe, arguments.episodes)
         settings = babi.Settings(
             train=arguments.train,
             valid=arguments.valid,
@@ -64,7 +64,7 @@ class Train:
             hidden=arguments.hidden,
             shuffle=arguments.shuffle,
             store_questions=arguments.store_questions,
-            rename=not arguments.no_renaming and arguments.recipe != "paper",
+            rename=not arguments.no_renaming,
             seed=arguments.seed,
             changes={"reward": arguments.reward},
         )

@@ -11,7 +11,7 @@ from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
 TINY = {
-    "lemn": {"linear start": 8, "reader": 8, "policy": 8},
+    "lemn": {"linear start": 8, "reader": 8, "policy": 8, "polish": 8},
     "paper": {"fifo": 8, "joint": 8},
 }
 
@@ -36,7 +36,6 @@ def tiny(files, row, **changes) -> babi.Settings:
         episodes=TINY[row.recipe],
         hidden=row.hidden,
         shuffle=row.shuffle,
-        rename=row.recipe == "lemn",
         **changes,
     )
 
@@ -80,7 +79,7 @@ def test_a_reader_is_trained_once(files, tmp_path, small_batches):
     first = tiny(files, reproduce.ROWS["fifo"])
     babi.train(first, tmp_path / "first", jit_compile=False)
     second = tiny(files, reproduce.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
-    assert [phase.name for phase in second.phases()] == ["policy"]
+    assert [phase.name for phase in second.phases()] == ["policy", "polish"]
     babi.train(second, tmp_path / "second", jit_compile=False)
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="no reader of a finished phase 1"):
