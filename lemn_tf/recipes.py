@@ -2,8 +2,8 @@
 
 A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
 start, random parts of whole stories), then policy and reader learn together, the reader still half
-of the time on random parts so that the two do not co-adapt. The policy first learns from the stories
-as they are, which shows it the way, and then from stories with names exchanged, which keeps it from
+of the time on random parts so that the two do not co-adapt. The policy first learns from stories as
+they are, which shows it the way, and then from stories with names exchanged, which keeps it from
 learning them by heart. `paper` is the procedure of the paper: the reader is pretrained under FIFO,
 then everything learns jointly by actor-critic.
 
