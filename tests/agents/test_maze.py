@@ -12,8 +12,16 @@ from lemn_tf.agents.maze import Navigator, load
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 
 
-@pytest.mark.parametrize("policy", ["fifo", "lru", "im-lemn", "s-lemn", "st-lemn"])
-@pytest.mark.parametrize("reader", ["mqn", "frmqn"])
+@pytest.mark.parametrize(
+    ("reader", "policy"),
+    [
+        ("mqn", "fifo"),
+        ("frmqn", "lru"),
+        ("mqn", "im-lemn"),
+        ("frmqn", "s-lemn"),
+        ("mqn", "st-lemn"),
+    ],
+)
 def test_any_reader_with_any_policy_survives_a_file(tmp_path, reader, policy):
     model = Navigator(reader, 3, policy, **TINY)
     path = tmp_path / "agent.npz"

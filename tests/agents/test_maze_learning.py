@@ -37,8 +37,10 @@ def walked(model, course, details=False):
     return walk(model, course.tables, starts, STEPS, tf.constant([5, 6]), details)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "im-lemn", "s-lemn", "st-lemn"])
-@pytest.mark.parametrize("reader", ["mqn", "frmqn"])
+@pytest.mark.parametrize(
+    ("reader", "policy"),
+    [("frmqn", "fifo"), ("mqn", "im-lemn"), ("mqn", "s-lemn"), ("frmqn", "st-lemn")],
+)
 def test_a_gradient_reaches_every_weight(course, reader, policy):
     model = agent(reader, policy)
     learner = Learner(model, Recipe(), jit_compile=False)
@@ -52,8 +54,7 @@ def test_a_gradient_reaches_every_weight(course, reader, policy):
     assert ("eviction_entropy" in shown) == (policy != "fifo")
 
 
-@pytest.mark.parametrize("reader", ["mqn", "frmqn"])
-@pytest.mark.parametrize("policy", ["im-lemn", "st-lemn"])
+@pytest.mark.parametrize(("reader", "policy"), [("frmqn", "im-lemn"), ("mqn", "st-lemn")])
 def test_what_is_learned_from_is_what_was_acted(course, reader, policy):
     model = agent(reader, policy)
     lived, _ = walked(model, course, details=True)

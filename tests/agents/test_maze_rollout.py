@@ -114,7 +114,7 @@ def test_the_current_frame_is_not_in_the_memory_it_is_read_with(course):
 
 
 def test_chance_is_a_function_of_the_seed(course):
-    model = agent()
+    model = agent("mqn", "uniform")
     starts = tf.constant(course.spawn.reshape(-1))
 
     def sampled(seed):
