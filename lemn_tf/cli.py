@@ -18,6 +18,7 @@ from lemn_tf.commands.bench import Bench
 from lemn_tf.commands.data import Data
 from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
+from lemn_tf.commands.play import Play
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serving import Chat, Export, Serve
 from lemn_tf.commands.train import Train
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Command] = {
         Train(),
         Evaluate(),
         Compare(),
+        Play(),
         Reproduce(),
         Bench(),
         Export(),

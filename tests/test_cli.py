@@ -24,6 +24,7 @@ def test_help_and_version(capsys):
         (["demo", "--slots", "0"], "expected a whole number >= 1; got '0'"),
         (["demo", "--episodes", "many"], "expected a whole number >= 1; got 'many'"),
         (["train", "babi", "--train", "x"], "required: --valid, --out"),
+        (["train", "maze", "--env", "tower"], "invalid choice: 'tower'"),
         (["bench", "sleep"], "invalid choice: 'sleep'"),
     ],
 )

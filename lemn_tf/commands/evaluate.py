@@ -5,41 +5,48 @@ from __future__ import annotations
 import argparse
 import json
 
+from lemn_tf.commands import maze
 from lemn_tf.commands.common import whole_number, whole_numbers, words
 
 
 class Evaluate:
-    """Answers every question of a file with a trained model."""
+    """Scores a trained model: answers every question of a file, or plays mazes."""
 
     name = "evaluate"
-    help = "answer every question of a file with a trained model"
+    help = "score a trained model: the questions of a file, or mazes"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN", help="folder of a run, .keras file, or preset")
-        parser.add_argument("--data", required=True, metavar="F", help="stories, bAbI's format")
+        parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
         parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
         parser.add_argument("--policy", help="another policy over the same reader")
         parser.add_argument(
             "--store-questions", action="store_true", help="questions enter the stream too"
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
+        maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
         from lemn_tf.commands import babi
 
+        if maze.is_agent(arguments.run):
+            return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
+        if arguments.data is None:
+            raise ValueError("say which stories to answer: --data F")
         if arguments.policy:
             model = model.with_policy(arguments.policy)
         result = babi.score(model, arguments.data, arguments.slots, arguments.store_questions)
         if arguments.json:
             print(json.dumps(result))
-            return
+            return None
         print(
             f"{result['policy']} with {result['slots']} slots on {result['data']}: "
             f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong; all supporting "
             f"facts still in memory for {result['support_recall']:.1f}% of the questions"
         )
+        return None
 
 
 class Compare:

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from lemn_tf.commands import maze_reproduce
 from lemn_tf.commands.common import whole_number, words
 
 COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("large", 10))
@@ -81,7 +82,7 @@ class Cell:
 
 
 class Reproduce:
-    """Trains and scores every cell of the paper's bAbI tables."""
+    """Trains and scores every cell of the paper's tables."""
 
     name = "reproduce"
     help = "run every cell of the paper's tables; resumable"
@@ -108,8 +109,15 @@ class Reproduce:
         )
         babi.add_argument("--report-only", action="store_true", help="only write the tables")
         babi.add_argument("--cell", help=argparse.SUPPRESS)
+        maze = tasks.add_parser("maze", help="the I-Maze figure and the random-maze table")
+        maze_reproduce.add_reproduce_arguments(maze)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
+        if arguments.task == "maze":
+            return maze_reproduce.run_reproduce(arguments)
+        return self._run_babi(arguments)
+
+    def _run_babi(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.commands import report
 
         out, results = Path(arguments.out), Path(arguments.results)

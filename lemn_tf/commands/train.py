@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lemn_tf.commands import maze
 from lemn_tf.commands.common import whole_number
 
 
@@ -39,8 +40,14 @@ class Train:
         babi.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
         babi.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         babi.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
+        maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
+        if arguments.task == "maze":
+            return maze.run_train(arguments)
+        return self._run_babi(arguments)
+
+    def _run_babi(self, arguments: argparse.Namespace) -> int | None:
         from pathlib import Path
 
         import keras
