@@ -241,7 +241,10 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
         "seed": cell.seed,
         "paper": cell.row.paper[COLUMNS.index((cell.variant, cell.slots))],
         "scores": scores,
-        "settings": dataclasses.asdict(settings),
+        "settings": {  # files by their names: where they lay is nobody's business
+            key: Path(value).name if key in ("train", "valid", "reader_from") and value else value
+            for key, value in dataclasses.asdict(settings).items()
+        },
         "validation_curve": curve,
         "training_seconds": history[-1]["seconds"],
         "seconds": round(time.time() - began, 1),
