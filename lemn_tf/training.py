@@ -183,6 +183,7 @@ def train(
             objectives=objectives(phase),
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
+            keep_share=phase.keep_share,
             linear=phase.linear,
             acting=phase.acting,
             seed=seed * 1009 + progress.phase,
