@@ -1,0 +1,34 @@
+"""Trained models by name: every preset loads, and answers stories that it has never seen."""
+
+import pytest
+
+import lemn_tf
+from lemn_tf import runs
+from lemn_tf.commands import babi
+from lemn_tf.pipelines import babi as pipeline
+from lemn_tf.pipelines import babi_generator
+
+
+@pytest.mark.parametrize("name", runs.presets())
+def test_a_preset_answers(name, tmp_path):
+    _, variant, *_, slots = name.split("-")
+    path = tmp_path / "stories.txt"
+    pipeline.write_stories(babi_generator.generate(variant, 60, seed=4711), path)
+    model = lemn_tf.from_preset(name)
+    assert model.memory.slots == int(slots)
+    result = babi.score(model, path)
+    assert result["questions"] == 300
+    assert result["error_rate"] < 8
+    assert babi.score(model.with_policy("fifo"), path)["error_rate"] > result["error_rate"] + 4
+
+
+def test_names_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match="unknown preset 'nix'; known are"):
+        lemn_tf.from_preset("nix")
+    with pytest.raises(ValueError, match=r"no run, \.keras file or preset called 'nix'"):
+        lemn_tf.load("nix")
+    with pytest.raises(ValueError, match=r"is no finished run: expected a model\.keras in it"):
+        lemn_tf.load(tmp_path)
+    (tmp_path / "model.keras").write_text("not a model")
+    with pytest.raises(ValueError, match="is not a model that can be loaded"):
+        lemn_tf.load(tmp_path)
