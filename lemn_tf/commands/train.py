@@ -75,6 +75,7 @@ class Train:
             seed=arguments.seed,
             changes={"reward": arguments.reward},
         )
+        settings.phases()  # a wrong name is said before any file is read
         logs = Path(arguments.out) / "logs"
 
         def callbacks(phase, index):
