@@ -171,7 +171,7 @@ def train(
         run.forget_after(progress)
     best = model.get_weights()
     if saved and (run.folder / "model.keras").exists():
-        best = keras.saving.load_model(run.folder / "model.keras").get_weights()
+        best = keras.saving.load_model(run.folder / "model.keras", compile=False).get_weights()
 
     def start_phase(phase: Phase) -> int:
         updates = max(1, phase.episodes // phase.batch_size)
@@ -215,6 +215,7 @@ def train(
                     epochs=progress.update // epoch + 1,
                     validation_data=valid,
                     callbacks=extra,
+                    shuffle=False,  # the data set has its own order
                     verbose=0,
                 ).history
             except KeyboardInterrupt:
