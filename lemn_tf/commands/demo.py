@@ -22,7 +22,7 @@ class Demo:
         parser.add_argument("--policy", default="st-lemn", help="im-lemn, s-lemn or st-lemn")
         parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything")
         parser.add_argument(
-            "--episodes", type=whole_number(1), default=64_000, help="to train the policy for"
+            "--episodes", type=whole_number(1), default=40_000, help="to train the policy for"
         )
         parser.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         parser.add_argument("--out", default="runs/demo", metavar="DIR", help="for data and run")
