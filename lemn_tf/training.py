@@ -194,7 +194,7 @@ def train(
         model.optimizer.build(model.trainable_variables)
         return updates
 
-    learns_last = max((i for i, p in enumerate(recipe) if p.objectives), default=len(recipe) - 1)
+    learning = min((i for i, p in enumerate(recipe) if p.objectives), default=len(recipe) - 1)
     while progress.phase < len(recipe):
         phase = recipe[progress.phase]
         updates = start_phase(phase)
@@ -233,7 +233,7 @@ def train(
             progress.seconds += time.time() - began
             progress.update = goal
             accuracy = history["val_accuracy"][-1]
-            better = accuracy >= progress.best and progress.phase >= learns_last
+            better = accuracy >= progress.best and progress.phase >= learning
             if better:
                 progress.best, best = accuracy, model.get_weights()
             if run is not None:
