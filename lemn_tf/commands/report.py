@@ -36,6 +36,7 @@ def write(results: Path) -> None:
         "curve. Questions do not enter the stream (`store_questions` off). Trained on 1,800",
         "stories; the weights of a run are the ones that validated best. The bold number is the",
         "run with the lowest validation error, scored on the test file; the mean is over seeds.",
+        "The bounds were not computed by this project and hold for the original test files.",
         "",
     ]
     generated = sorted(

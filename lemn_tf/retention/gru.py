@@ -43,7 +43,7 @@ def bidirectional(
     """A GRU over the cells in each direction; unused cells are passed over.
 
     Rows are laid out last: the arithmetic on the gates then runs over thousands of contiguous
-    numbers instead of over the few units of one row, which halves the time of a step.
+    numbers instead of over the few units of one row.
 
     Args:
         vectors: `[R, M, D]` with M known, so that the loop over the cells can be unrolled.
