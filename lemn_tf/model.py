@@ -195,6 +195,7 @@ class StreamReader(keras.Model):
         on_policy: float = 0.5,
         on_subsets: float = 0.5,
         keep_share: tuple[float, float] = (0.5, 1.0),
+        window: int | None = None,
         linear: bool = False,
         acting: str | RetentionPolicy | None = None,
         seed: int = 0,
@@ -211,6 +212,7 @@ class StreamReader(keras.Model):
             on_policy: weight of the reader's loss on the memories that the policy leaves it.
             on_subsets: weight of the reader's loss on random parts of the whole past.
             keep_share: range of the share of the past that such a part keeps.
+            window: how many items back such a part reaches; None for the whole past.
             linear: attention without softmax, if the reader can (MemN2N's linear start).
             acting: another policy that fills the memory while training, such as "fifo".
             seed: of all sampling; a run is a function of it and the data.
@@ -222,7 +224,8 @@ class StreamReader(keras.Model):
         if objectives and not self.learns:
             raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
         self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
-        self.keep_share, self.linear, self.seed, self.shards = keep_share, linear, seed, shards
+        self.keep_share, self.window, self.linear = keep_share, window, linear
+        self.seed, self.shards = seed, shards
         self.updates = max(updates, 1)
         if acting is not None and objectives:
             raise ValueError("a policy learns from what it did itself: no objectives with acting=")
@@ -247,7 +250,7 @@ class StreamReader(keras.Model):
             return tf.reduce_sum(losses * weight) / questions, right & asked
 
         if self.on_subsets:
-            past = random_past(episode, self.keep_share, seed)
+            past = random_past(episode, self.keep_share, seed, self.window)
             queries = self.reader.ask(episode["questions"])
             answer = self.reader.read(queries, codes[:, None], past, **options)
             part, right = reader_loss(answer.logits)
@@ -396,8 +399,10 @@ def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     return tf.where((ids != memory.EMPTY)[..., None], taken, 0.0)
 
 
-def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -> tf.Tensor:
-    """For each question a random part of all items before it: ids `[B, Q, T]`, -1 = left out."""
+def random_past(
+    episode: Episode, share: tuple[float, float], seed: tf.Tensor, window: int | None = None
+) -> tf.Tensor:
+    """For each question a random part of the items before it: ids `[B, Q, T]`, -1 = left out."""
     items, ask_at = episode["items"], episode["ask_at"]
     batch, steps, questions = items.shape[0], items.shape[1], ask_at.shape[1]
     which = tf.reshape(tf.range(batch * questions), [batch, questions])
@@ -405,4 +410,6 @@ def random_past(episode: Episode, share: tuple[float, float], seed: tf.Tensor) -
     keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
     ids = tf.range(steps)
     keep &= ids < ask_at[..., None]
+    if window is not None:
+        keep &= ids >= ask_at[..., None] - window
     return tf.cast(tf.where(keep, ids, memory.EMPTY), tf.int64)

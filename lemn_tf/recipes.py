@@ -33,6 +33,7 @@ class Phase:
         on_policy: weight of the reader's loss on the memories a policy leaves it.
         on_subsets: weight of the reader's loss on random parts of the whole past.
         keep_share: range of the share of the past that such a part keeps.
+        window: how many items back such a part reaches; None for the whole past.
         acting: another policy that acts in this phase, such as "fifo"; None for the model's own.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
@@ -50,6 +51,7 @@ class Phase:
     on_policy: float = 0.5
     on_subsets: float = 0.5
     keep_share: tuple[float, float] = (0.5, 1.0)
+    window: int | None = None
     acting: str | None = None
     objectives: tuple[str, ...] = ()
     discount: float = 0.98

@@ -184,6 +184,7 @@ def train(
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
             keep_share=phase.keep_share,
+            window=phase.window,
             linear=phase.linear,
             acting=phase.acting,
             seed=seed * 1009 + progress.phase,

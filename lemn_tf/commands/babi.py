@@ -40,8 +40,8 @@ class Settings:
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
-        keep_share: share of the past in random memories, for all phases; None for the recipe's.
-            Long stories need small parts among them: a reader cannot begin with 75 facts.
+        window: how many facts back random memories reach, for all phases; None for the recipe's.
+            Long stories need it: a reader cannot begin with 75 facts.
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
@@ -60,15 +60,15 @@ class Settings:
     shuffle: bool = False
     store_questions: bool = False
     rename: bool = True
-    keep_share: tuple[float, float] | None = None
+    window: int | None = None
     seed: int = 0
     reader_from: str | None = None
     changes: dict = dataclasses.field(default_factory=dict)
 
     def phases(self) -> tuple[Phase, ...]:
         phases = recipes.get(self.recipe, self.trainer, self.episodes, **self.changes)
-        if self.keep_share is not None:
-            phases = tuple(dataclasses.replace(p, keep_share=self.keep_share) for p in phases)
+        if self.window is not None:
+            phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
             phases = phases[self.reader_phases() :]
         learns = self.policy in ("im-lemn", "s-lemn", "st-lemn")

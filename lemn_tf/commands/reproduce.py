@@ -58,8 +58,8 @@ ROWS = {
 LENGTH = {("noisy", 10): 0.6, ("original", 10): 0.6, ("large", 10): 0.5}
 """What is left of a row's episodes in the columns that learn sooner, or cost more."""
 
-KEEP_SHARE = {"large": (0.1, 1.0)}
-"""Share of the past that random memories keep, where it is not the recipe's."""
+WINDOW = {"large": 30}
+"""How many facts back the reader's random memories reach, where that is not the whole past."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,7 +207,7 @@ def settings_of(cell: Cell, out: Path):
         episodes=recipes.policy_lengths(cell.row.recipe, episodes),
         hidden=cell.row.hidden,
         shuffle=cell.row.shuffle,
-        keep_share=KEEP_SHARE.get(cell.variant),
+        window=WINDOW.get(cell.variant),
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
     )
