@@ -65,7 +65,7 @@ class Recipe:
 
 
 RECIPES = {
-    "imaze": Recipe(),
+    "imaze": Recipe(frames=2_000_000),
     "single-indicator": Recipe(
         frames=40_000_000,
         episodes=64,
