@@ -16,37 +16,27 @@ It is not in the paper. It works with any reader that gives the answer a probabi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
 
 
 def counterfactual(
-    probability: Callable[[tf.Tensor], tf.Tensor],
-    kept: tf.Tensor,
-    ask_at: tf.Tensor,
-    steps: int,
+    probability: tf.Tensor, flipped: tf.Tensor, kept: tf.Tensor, ask_at: tf.Tensor
 ) -> tf.Tensor:
     """Delta_q(j), `[B, Q, T]`: what item j adds to the probability of the right answer to q.
 
     Args:
-        probability: from ids of the slots `[B, Q, K, M]` (-1 = unused) to the probability
-            `[B, Q, K]` of the right answer to q given those slots.
+        probability: `[B, Q]`, that of the right answer to q from what was in memory.
+        flipped: `[B, Q, T]`, the same with item j left out if it was in memory, else put back.
         kept: `[B, Q, N]`, ids in memory when q was asked, -1 = unused.
         ask_at: `[B, Q]`, number of items seen when q was asked; -1 for padding.
-        steps: T, length of the stream.
     """
-    items = tf.range(tf.cast(steps, kept.dtype))  # j
-    here = kept[:, :, None, :] == items[:, None]  # [B, Q, T, N]
-    in_memory = tf.reduce_any(here, axis=-1)
-    left = tf.where(here, tf.constant(EMPTY, kept.dtype), kept[:, :, None, :])
-    back = tf.where(in_memory, tf.constant(EMPTY, kept.dtype), items)
-    changed = probability(tf.concat([left, back[..., None]], axis=-1))
-    actual = probability(kept[:, :, None, :])
+    items = tf.range(flipped.shape[-1], dtype=kept.dtype)  # j
+    in_memory = tf.reduce_any(kept[..., None, :] == items[:, None], axis=-1)
+    gain = flipped - probability[..., None]
     seen = items < tf.cast(ask_at, kept.dtype)[..., None]
-    return tf.where(seen, tf.where(in_memory, actual - changed, changed - actual), 0.0)
+    return tf.where(seen, tf.where(in_memory, -gain, gain), 0.0)
 
 
 def keeping_value(
@@ -102,8 +92,7 @@ class Hindsight:
 
     def __call__(self, rollout):
         ask_at = rollout.episode["ask_at"]
-        steps = rollout.episode["items"].shape[1]
-        delta = counterfactual(rollout.probability, rollout.kept, ask_at, steps)
+        delta = counterfactual(rollout.probability, rollout.flipped(), rollout.kept, ask_at)
         delta = tf.where(rollout.asked[..., None], delta, 0.0)
         value = keeping_value(delta, ask_at, rollout.decisions.ids, self.discount)
         lost = loss(rollout.logits, value, rollout.decisions.free)

@@ -20,7 +20,7 @@ import tensorflow as tf
 from lemn_tf import memory, retention
 from lemn_tf.evaluation import kept_at, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
-from lemn_tf.readers.base import Answer, Reader
+from lemn_tf.readers.base import Answer, Reader, take_items
 from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
 from lemn_tf.text import UNKNOWN
 
@@ -40,8 +40,9 @@ class Rollout(NamedTuple):
         asked: `[B, Q]` bool, False for padding.
         right: `[B, Q]` bool, whether the reader answered right.
         progress: scalar, how much of the training is done, 0 to 1.
-        probability: function from ids `[B, Q, K, M]` to the probability `[B, Q, K]` that the reader
-            gives the right answer to each question from those items of the stream.
+        probability: `[B, Q]`, what the reader gives the right answer, from what was in memory.
+        flipped: function that gives the same, `[B, Q, T]`, for memories in which one item of the
+            stream is left out, if it was there, or put back, if it was not.
     """
 
     episode: Episode
@@ -52,7 +53,8 @@ class Rollout(NamedTuple):
     asked: tf.Tensor
     right: tf.Tensor
     progress: tf.Tensor
-    probability: Callable[[tf.Tensor], tf.Tensor]
+    probability: tf.Tensor
+    flipped: Callable[[], tf.Tensor]
 
 
 Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
@@ -259,7 +261,8 @@ class StreamReader(keras.Model):
         if self.on_policy or self.objectives:
             decisions, kept = self._act(episode, training=bool(self.objectives), seed=seed)
             decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
-            part, right = reader_loss(self.answer(episode, kept, codes, **options).logits)
+            answer = self.answer(episode, kept, codes, **options)
+            part, right = reader_loss(answer.logits)
             total += self.on_policy * part
             logs["loss_reader"] = part
             logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
@@ -277,7 +280,8 @@ class StreamReader(keras.Model):
                 asked,
                 right,
                 progress,
-                self._probability(episode, codes),
+                _chosen(tf.stop_gradient(answer.logits), episode["answers"]),
+                lambda: self._flipped(episode, codes, kept),
             )
             for objective in self.objectives:
                 losses, shown = objective(rollout)
@@ -287,18 +291,10 @@ class StreamReader(keras.Model):
             logs["entropy"] = tf.reduce_sum(decisions.entropy * free) / (tf.reduce_sum(free) + 1e-9)
         return total, {"loss": total, **logs}
 
-    def _probability(self, episode, codes):
+    def _flipped(self, episode, codes, kept):
         queries = tf.stop_gradient(self.reader.ask(episode["questions"]))
-        codes = tf.stop_gradient(codes)
-        labels = tf.maximum(episode["answers"], 0)
-
-        def probability(ids):
-            rows = tf.broadcast_to(queries[:, :, None], [*ids.shape[:3], queries.shape[-1]])
-            logits = self.reader.read(rows, take_items(codes, ids), ids).logits
-            chosen = tf.one_hot(labels, logits.shape[-1])[:, :, None]
-            return tf.reduce_sum(tf.nn.softmax(logits) * chosen, axis=-1)
-
-        return probability
+        logits = self.reader.read_flipped(queries, tf.stop_gradient(codes), kept)
+        return _chosen(tf.stop_gradient(logits), episode["answers"][..., None])
 
     def gradients(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
         """Gradients of one shard, and its scalars."""
@@ -393,10 +389,10 @@ class StreamReader(keras.Model):
         return cls(**{**config, **made})
 
 
-def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-    """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
-    taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
-    return tf.where((ids != memory.EMPTY)[..., None], taken, 0.0)
+def _chosen(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """The probability `[...]` of each label, from logits `[..., A]`."""
+    chosen = tf.one_hot(tf.maximum(labels, 0), logits.shape[-1])
+    return tf.reduce_sum(tf.nn.softmax(logits) * chosen, axis=-1)
 
 
 def random_past(

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from lemn_tf import hindsight
 from lemn_tf.model import StreamReader
-from lemn_tf.readers.base import Answer, Reader
+from lemn_tf.readers.base import Answer, Reader, flipped
 
 B, Q, T, N = 2, 3, 6, 2
 
@@ -82,7 +82,9 @@ def values(case, delta, discount):
 
 def test_counterfactual(case):
     scorer = Scorer()
-    delta = hindsight.counterfactual(scorer, case["kept"], case["ask_at"], T)
+    probability = scorer(case["kept"][:, :, None])[..., 0]
+    changed = scorer(flipped(case["kept"], T))
+    delta = hindsight.counterfactual(probability, changed, case["kept"], case["ask_at"])
     expected = deltas(case, scorer)
     np.testing.assert_allclose(delta, expected, atol=1e-6)
     assert np.abs(expected).max() > 0.05
@@ -154,24 +156,26 @@ def episodes(count=16, steps=6):
 
 
 def test_any_reader_will_do():
-    """The probability that a rollout offers is the reader's own, and its credit teaches."""
+    """The probabilities that a rollout offers are the reader's own, and its credit teaches."""
     keras.utils.set_random_seed(0)
     model, batch, seen = StreamReader(Adder(), 2, "s-lemn"), episodes(), []
 
     class Spy(hindsight.Hindsight):
         def __call__(self, rollout):
-            ids = rollout.decisions.ids[:, -1][:, None, None]  # [B, 1, 1, N + 1]
-            seen.append((ids.numpy(), rollout.probability(ids).numpy()))
+            held = [rollout.kept[:, :, None], flipped(rollout.kept, 6)]
+            given = [rollout.probability[..., None], rollout.flipped()]
+            seen.extend(zip(held, given, strict=True))
             return super().__call__(rollout)
 
     model.compile("sgd", [Spy()], on_policy=0.0, on_subsets=0.0, jit_compile=False)
     model.losses_of(batch, tf.constant([1, 2]), tf.constant(0.0))
-    ids, probability = seen[0]
-    for b in range(16):
-        odd = sum(int(batch["items"][b, i, 0]) % 2 for i in ids[b, 0, 0] if i >= 0)
-        logits = -2.0 * (np.arange(4) - odd) ** 2
-        expected = np.exp(logits[2]) / np.exp(logits).sum()
-        np.testing.assert_allclose(probability[b, 0, 0], expected, rtol=1e-5)
+    assert len(seen) == 2
+    for held, given in seen:
+        for b, q, k in np.ndindex(*given.shape):
+            odd = sum(int(batch["items"][b, i, 0]) % 2 for i in held[b, q, k].numpy() if i >= 0)
+            logits = -2.0 * (np.arange(4) - odd) ** 2
+            expected = np.exp(logits[2]) / np.exp(logits).sum()
+            np.testing.assert_allclose(given[b, q, k], expected, rtol=1e-5)
 
     optimizer = keras.optimizers.Adam(3e-2)
     model.compile(optimizer, [hindsight.Hindsight()], on_subsets=0.0, jit_compile=False)

@@ -125,7 +125,7 @@ class ActorCritic:
         if self.reward == "sign":
             reward = 2.0 * tf.cast(rollout.right, tf.float32) - 1.0
         else:
-            reward = rollout.probability(rollout.kept[:, :, None])[:, :, 0]
+            reward = rollout.probability
         reward = tf.where(rollout.asked, reward, 0.0)
         when = tf.one_hot(episode["ask_at"] - 1, steps)  # -1 (before any item) adds nowhere
         rewards = tf.einsum("bq,bqt->bt", reward, when)

@@ -39,6 +39,9 @@ class Recipe:
         entropy, final_entropy: weight of the entropy bonus of the actions, at the beginning and
             the end; None keeps it.
         eviction_entropy: the same for what to forget.
+        guidance: weight, at the beginning, of a loss that asks for the shortest way to the right
+            goal from wherever the agent has got to; falls linearly and is gone half-way. It finds
+            the way about a maze sooner; what to remember is left to the return.
         value: weight of the value loss.
         validate_every: updates between two validations.
     """
@@ -54,6 +57,7 @@ class Recipe:
     entropy: float = 0.07
     final_entropy: float | None = None
     eviction_entropy: float = 0.005
+    guidance: float = 0.0
     value: float = 0.5
     validate_every: int = 100
 
@@ -67,12 +71,13 @@ class Recipe:
 RECIPES = {
     "imaze": Recipe(frames=2_000_000),
     "single-indicator": Recipe(
-        frames=40_000_000,
-        episodes=64,
+        frames=4_000_000,
+        episodes=128,
         maps=16,
         final_rate=0.1,
-        final_entropy=0.02,
-        validate_every=250,
+        final_entropy=0.01,
+        guidance=1.0,
+        validate_every=50,
     ),
 }
 """The recipes by environment."""
@@ -122,6 +127,7 @@ def losses(
     recipe: Recipe,
     batch: Batch,
     entropy: tf.Tensor,
+    guidance: tf.Tensor | float = 0.0,
     seed: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     """The loss of one update, a mean over its steps, and scalars to show.
@@ -131,6 +137,7 @@ def losses(
         recipe: discount, lambda and weights.
         batch: what happened.
         entropy: weight of the entropy bonus of the actions.
+        guidance: weight of the loss that asks for the shortest way.
         seed: the one that was given to `walk`.
     """
     walked, reader = batch.walk, model.reader
@@ -155,8 +162,12 @@ def losses(
             recipe.gae_lambda,
         )
 
-    moves = judged(reader.actor(output), walked.action, walked.valid)
+    logits = reader.actor(output)
+    moves = judged(logits, walked.action, walked.valid)
     total = tf.reduce_sum(moves.policy + recipe.value * moves.value - entropy * moves.entropy)
+    if recipe.guidance:
+        guided = walked.valid & tf.reduce_any(walked.shortest, axis=-1)
+        total += guidance * tf.reduce_sum(tf.where(guided, astray(logits, walked.shortest), 0.0))
     free = walked.valid & tf.reduce_all(walked.ids != EMPTY, axis=-1)
     choices = tf.maximum(tf.reduce_sum(tf.cast(free, tf.float32)), 1.0)
     shown = {
@@ -182,6 +193,12 @@ def losses(
     held = tf.reduce_sum(tf.cast(ended.remembered, tf.float32) * finished)
     shown["indicator_in_memory"] = held / tf.maximum(tf.reduce_sum(finished), 1.0)
     return total / steps, {"loss": total / steps, **shown, "frames": steps}
+
+
+def astray(logits: tf.Tensor, shortest: tf.Tensor) -> tf.Tensor:
+    """-log of the probability `[...]` that one of the marked actions `[..., A]` is taken."""
+    kept = tf.where(shortest, logits, logits - 1e9)
+    return tf.reduce_logsumexp(logits, axis=-1) - tf.reduce_logsumexp(kept, axis=-1)
 
 
 class Learner:
@@ -222,21 +239,23 @@ class Learner:
         entropy = recipe.entropy + (final - recipe.entropy) * progress
         rate = recipe.learning_rate * (1.0 - (1.0 - recipe.final_rate) * progress)
         self.optimizer.learning_rate.assign(rate)
-        shown = self._learn(batch, tf.constant(entropy, tf.float32), seed)
+        guidance = recipe.guidance * max(1.0 - 2.0 * progress, 0.0)
+        weights = (tf.constant(weight, tf.float32) for weight in (entropy, guidance))
+        shown = self._learn(batch, *weights, seed)
         return {name: float(value) for name, value in shown.items()}
 
     def _act(self, tables, starts, seed, steps: int):
         return walk(self.model, tables, starts, steps, seed)
 
-    def gradients(self, batch: Batch, entropy: tf.Tensor, seed: tf.Tensor | None = None):
+    def gradients(self, batch: Batch, entropy, guidance=0.0, seed: tf.Tensor | None = None):
         """Gradients before clipping, in the order of `model.trainable_variables`, and scalars."""
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape() as tape:
-            loss, shown = losses(self.model, self.recipe, batch, entropy, seed)
+            loss, shown = losses(self.model, self.recipe, batch, entropy, guidance, seed)
         return tape.gradient(loss, variables), shown
 
-    def _improve(self, batch: Batch, entropy: tf.Tensor, seed: tf.Tensor):
-        gradients, shown = self.gradients(batch, entropy, seed)
+    def _improve(self, batch: Batch, entropy: tf.Tensor, guidance: tf.Tensor, seed: tf.Tensor):
+        gradients, shown = self.gradients(batch, entropy, guidance, seed)
         gradients, norm = tf.clip_by_global_norm(gradients, self.recipe.clip)
         pairs = zip(gradients, self.model.trainable_variables, strict=True)
         self.optimizer.apply_gradients(pairs)

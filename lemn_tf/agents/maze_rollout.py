@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from lemn_tf import memory
 from lemn_tf.agents.maze import Navigator, Views
+from lemn_tf.mazes.expert import shortest_ways
 from lemn_tf.mazes.maps import LIME, YELLOW
 from lemn_tf.mazes.world import World
 from lemn_tf.retention.base import Cells, choose, gumbel
@@ -47,6 +48,7 @@ class Tables(NamedTuple):
         limit: int32 `[P]`, steps before an episode on the map of that pose is cut off.
         frames: uint8 `[K, H, W]`, palette indices.
         palette: uint8 `[colours, 3]`.
+        shortest: bool `[P, 3]`, which actions are on a shortest way to the right goal.
     """
 
     next: tf.Tensor
@@ -56,6 +58,7 @@ class Tables(NamedTuple):
     limit: tf.Tensor
     frames: tf.Tensor
     palette: tf.Tensor
+    shortest: tf.Tensor
 
 
 class Course(NamedTuple):
@@ -80,6 +83,7 @@ class Walk(NamedTuple):
     Attributes:
         frame: int32, the current frame.
         action: int32, taken on seeing it.
+        shortest: bool `[B, T, 3]`, which actions were on a shortest way to the right goal.
         reward: received for it; 0 behind the end.
         valid: bool, False behind the end.
         entries: int32 `[B, T, N + 1]`, frames in memory and, last, the current one.
@@ -90,6 +94,7 @@ class Walk(NamedTuple):
 
     frame: tf.Tensor
     action: tf.Tensor
+    shortest: tf.Tensor
     reward: tf.Tensor
     valid: tf.Tensor
     entries: tf.Tensor
@@ -158,8 +163,10 @@ def make_course(
         limit=pad(limit, rows),
         frames=pad(images, pictures),
         palette=world.palette,
+        shortest=None,
     )
-    kinds = Tables(*[tf.int32, tf.float32, tf.bool, tf.int32, tf.int32, tf.uint8, tf.uint8])
+    tables = tables._replace(shortest=shortest_ways(tables))
+    kinds = (tf.int32, tf.float32, tf.bool, tf.int32, tf.int32, tf.uint8, tf.uint8, tf.bool)
     spawn = world.spawn[distinct] - world.offset[distinct][:, None] + base[:, None]
     return Course(
         tables=Tables(*(tf.constant(x, k) for x, k in zip(tables, kinds, strict=True))),
@@ -204,6 +211,7 @@ def walk(
     shapes = {
         "frame": (tf.int32, []),
         "action": (tf.int32, []),
+        "shortest": (tf.bool, [model.reader.actions]),
         "reward": (tf.float32, []),
         "valid": (tf.bool, []),
         "entries": (tf.int32, [slots + 1]),
@@ -236,6 +244,7 @@ def walk(
         lived = {
             "frame": frame,
             "action": action,
+            "shortest": tf.gather(tables.shortest, pose),
             "reward": tf.where(alive, tf.gather(tables.reward, new), 0.0),
             "valid": alive,
             "entries": cells.entries,

@@ -19,7 +19,7 @@ from lemn_tf.mazes.envs import (
     single_indicator_env,
     single_indicator_world,
 )
-from lemn_tf.mazes.expert import best_actions, steps_to_goal, winnable
+from lemn_tf.mazes.expert import best_actions, shortest_ways, steps_to_goal, winnable
 from lemn_tf.mazes.generate import (
     SPLITS,
     TEST_LENGTHS,
@@ -63,6 +63,7 @@ __all__ = [
     "Scene",
     "World",
     "best_actions",
+    "shortest_ways",
     "build",
     "default_rules",
     "distances",

@@ -57,6 +57,27 @@ def best_actions(world: World) -> np.ndarray:
     return steps_to_goal(world)[world.next].argmin(1).astype(np.int32)
 
 
+def shortest_ways(world: World) -> np.ndarray:
+    """Marks every action that is on a shortest way to the right goal.
+
+    Args:
+        world: the tables, or anything else with `next`, `reward` and `done`.
+
+    Returns:
+        bool [P, 3]; none where there is no way, and on goals.
+
+    Example:
+
+    >>> from lemn_tf.mazes import build, imaze
+    >>> world = build([imaze(5, "Y")])
+    >>> shortest_ways(world)[world.spawn[0, 0]].tolist()  # about-turn, by the left or the right
+    [False, True, True]
+    """
+    steps = steps_to_goal(world)[world.next]
+    fewest = steps.min(1, keepdims=True)
+    return (steps == fewest) & np.isfinite(fewest) & ~world.done[:, None]
+
+
 def winnable(world: World) -> np.ndarray:
     """Tells from which starts the right goal can be reached within the limit of steps.
 

@@ -49,6 +49,21 @@ class Reader(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not override read()")
 
+    def read_flipped(self, query: tf.Tensor, codes: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
+        """What it would answer if one item at a time were left out of memory, or put back.
+
+        Args:
+            query: `[B, Q, d]`.
+            codes: `[B, T, C]`, every item of the stream.
+            kept: `[B, Q, N]`, ids in memory at each question, -1 = unused.
+
+        Returns:
+            Logits `[B, Q, T, A]`: item j left out if it is in memory, put back if it is not.
+        """
+        ids = flipped(kept, codes.shape[1])
+        rows = tf.broadcast_to(query[:, :, None], [*ids.shape[:3], query.shape[-1]])
+        return self.read(rows, take_items(codes, ids), ids).logits
+
     def vectors(self, codes: tf.Tensor) -> tf.Tensor:
         """The part of the codes that a retention policy sees, e_{t,i} of the paper: `[..., D]`."""
         return codes
@@ -56,6 +71,27 @@ class Reader(keras.layers.Layer):
     def call(self, question: Any, state: memory.MemoryState) -> Answer:
         """Answers one question a row, `[B, ...]`, from the memory `state`."""
         return self.read(self.ask(question), self.encode(state.entries), state.ids)
+
+
+def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
+    taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
+    return tf.where((ids != memory.EMPTY)[..., None], taken, 0.0)
+
+
+def flipped(kept: tf.Tensor, steps: int) -> tf.Tensor:
+    """Memories `[..., N]` with one item at a time left out or put back: `[..., T, N + 1]` ids.
+
+    Example:
+
+    >>> flipped(tf.constant([0, 2], tf.int64), 3).numpy().tolist()
+    [[-1, 2, -1], [0, 2, 1], [0, -1, -1]]
+    """
+    items = tf.range(tf.cast(steps, kept.dtype))  # j
+    here = kept[..., None, :] == items[:, None]  # [..., T, N]
+    left = tf.where(here, tf.constant(memory.EMPTY, kept.dtype), kept[..., None, :])
+    back = tf.where(tf.reduce_any(here, -1), tf.constant(memory.EMPTY, kept.dtype), items)
+    return tf.concat([left, back[..., None]], axis=-1)
 
 
 def rank(ids: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.readers.base import Answer, Reader, rank
+from lemn_tf.readers.base import Answer, Reader, rank, take_items
 
 MASKED = -1e9
 
@@ -89,9 +89,44 @@ class MemN2N(Reader):
     def read(self, query, codes, ids, linear: bool = False):
         """See `Reader.read`; with `linear` the hops attend without softmax (linear start)."""
         u, attention, _ = self._hops(query, codes, ids, linear)
+        return Answer(self._answer(u), attention)
+
+    def read_flipped(self, query, codes, kept):
+        """See `Reader.read_flipped`; codes are shared by all memories instead of copied into each.
+
+        To leave an item out, or put it back, moves the ranks of older slots by one. So each slot
+        has three codes, one a rank it may have, and every memory attends to one of them or none.
+        """
+        items = tf.range(codes.shape[1], dtype=kept.dtype)
+        used = (kept != EMPTY)[:, :, None]
+        here = kept[:, :, None] == items[:, None]  # [B, Q, T, N]
+        in_memory = tf.reduce_any(here, axis=-1)
+        older = kept[:, :, None] < items[:, None]
+        moved = tf.where(older, tf.where(in_memory, -1, 1)[..., None], 0)
+        shifts = (-1, 0, 1)
+        live = tf.concat([used & ~here & (moved == shift) for shift in shifts], axis=-1)
+        live = tf.concat([live, ~in_memory[..., None]], axis=-1)  # last: the item put back
+        times, taken = tf.convert_to_tensor(self.times), take_items(codes, kept)
+        slots = tf.concat([taken + self._time(times, rank(kept) + s) for s in shifts], axis=2)
+        newer = tf.reduce_sum(tf.cast(kept[:, :, None] > items[:, None], tf.int32), axis=-1)
+        slots = tf.split(slots, self.hops + 1, axis=-1)
+        back = tf.split(codes[:, None] + self._time(times, newer), self.hops + 1, axis=-1)
+        u = tf.broadcast_to(query[:, :, None], [*newer.shape, self.units])
+        for k in range(self.hops):
+            scores = tf.einsum("bqtd,bqnd->bqtn", u, slots[k])
+            score = tf.reduce_sum(u * back[k], axis=-1, keepdims=True)
+            scores = tf.where(live, tf.concat([scores, score], axis=-1), MASKED)
+            p = tf.nn.softmax(scores) * tf.cast(live, u.dtype)
+            u += tf.einsum("bqtn,bqnd->bqtd", p[..., :-1], slots[k + 1]) + p[..., -1:] * back[k + 1]
+        return self._answer(u)
+
+    def _time(self, times, ranks):
+        """The temporal encoding of ranks `[...]`, `[..., (K + 1) d]`."""
+        return tf.gather(times, tf.clip_by_value(ranks, 0, self.max_slots - 1))
+
+    def _answer(self, u):
         output = tf.convert_to_tensor(self.words)[:, -self.units :]
-        logits = tf.einsum("...d,vd->...v", u, output) + self.bias
-        return Answer(logits, attention)
+        return tf.einsum("...d,vd->...v", u, output) + self.bias
 
     def match(self, query, codes, ids) -> tf.Tensor:
         """The attention logits averaged over the hops, `[..., M]`."""

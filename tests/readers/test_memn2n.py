@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from lemn_tf import memory
 from lemn_tf.readers import MemN2N
+from lemn_tf.readers.base import Reader
 from lemn_tf.readers.memn2n import position_encoding
 
 V, J, D, K, SLOTS = 9, 4, 6, 3, 5
@@ -133,6 +134,19 @@ def test_whole_stories_share_the_oldest_rank(reader):
     np.testing.assert_allclose(
         read(reader, question, swapped, ids).logits, plain.logits, rtol=1e-4, atol=1e-4
     )
+
+
+def test_flipped_memories_are_read_as_if_each_was_built(reader):
+    """Sharing codes changes nothing: unused slots, one item, a full memory, all of the stream."""
+    generator = np.random.default_rng(5)
+    query = tf.constant(generator.normal(size=[2, 4, 6]), tf.float32)
+    codes = tf.constant(generator.normal(size=[2, 9, 24]), tf.float32)
+    memories = ([-1, -1, -1], [-1, 4, -1], [8, 0, 3], [5, 6, 7])
+    kept = tf.constant([memories, memories[::-1]], tf.int64)
+    expected = Reader.read_flipped(reader, query, codes, kept)
+    assert expected.shape[:3] == (2, 4, 9)
+    np.testing.assert_allclose(reader.read_flipped(query, codes, kept), expected, atol=1e-5)
+    assert np.ptp(expected.numpy(), axis=2).max() > 0.1
 
 
 def test_call_reads_a_memory(reader, case):
