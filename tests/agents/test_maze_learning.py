@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe, compact, losses
+from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe, astray, compact, losses
 from lemn_tf.agents.maze_rollout import colours, make_course, walk
 from lemn_tf.mazes import Maze, Rules, build, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
@@ -114,6 +114,42 @@ def test_two_choices_share_one_return(course):
     gradients, shown = learner.gradients(batch, tf.constant(0.0))
     assert shown["value_loss"] == 0
     assert max(float(tf.reduce_max(tf.abs(g))) for g in gradients) < 1e-6
+
+
+def test_astray_is_minus_the_log_of_the_marked_share():
+    logits = np.log([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [1.0, 1e-30, 1e-30]])
+    marked = [[True, False, True], [False, True, False], [False, True, False]]
+    lost = astray(tf.constant(logits, tf.float32), tf.constant(marked))
+    np.testing.assert_allclose(lost, -np.log([0.7, 0.3, 1e-30]), rtol=1e-5)
+
+
+def test_guidance_shows_the_way(course):
+    """Without any reward, it raises the probability of the shortest way, and only of that."""
+    model = agent()
+    lived, steps = walked(model, course)
+    batch = compact(lived._replace(reward=tf.zeros_like(lived.reward)), int(steps), course)
+    recipe = dataclasses.replace(Recipe(), eviction_entropy=0.0, value=0.0, guidance=1.0)
+    learner = Learner(model, recipe, jit_compile=False)
+
+    def on_the_way():
+        again, _ = walk(
+            model,
+            course.tables,
+            tf.constant(course.spawn.reshape(-1)),
+            STEPS,
+            details=True,
+            script=lived.action,
+        )
+        marked = again.shortest.numpy()
+        share = (again.shown["actions"].numpy() * marked).sum(-1)
+        return share[again.valid.numpy() & marked.any(-1)].mean()
+
+    before = on_the_way()
+    assert before < 0.6
+    for _ in range(30):
+        gradients, _ = learner.gradients(batch, tf.constant(0.0), tf.constant(1.0))
+        learner.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    assert on_the_way() > before + 0.05
 
 
 def test_a_short_way_is_learned():

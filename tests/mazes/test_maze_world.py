@@ -19,6 +19,7 @@ from lemn_tf.mazes import (
     random_mazes,
     reachable,
     render_batch,
+    shortest_ways,
     split_rules,
     steps_to_goal,
     winnable,
@@ -135,6 +136,16 @@ def test_the_shortest_way_wins(world):
             pose, count = world.next[pose, actions[pose]], count + 1
         assert world.reward[pose] == 1
         assert count == steps[start]
+
+
+def test_the_shortest_ways_are_all_that_come_closer(world):
+    """Every marked action is one step nearer to the goal, and no other is."""
+    steps, ways = steps_to_goal(world), shortest_ways(world)
+    closer = steps[world.next] == steps[:, None] - 1
+    on_the_way = np.isfinite(steps) & ~world.done
+    np.testing.assert_array_equal(ways, closer & on_the_way[:, None])
+    assert ways[on_the_way].any(1).all()
+    assert (ways.sum(1) == 2).any()  # about-turns
 
 
 def test_every_length_can_be_walked_with_a_look_at_the_indicator():
