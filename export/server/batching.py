@@ -21,7 +21,6 @@ import numpy as np
 from lemn_tf.export.server.errors import late
 from lemn_tf.export.server.servable import Arrays, Signature
 
-
 _PATIENCE = 8  # a leader waits for company no longer than this many calls take
 
 

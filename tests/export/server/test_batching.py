@@ -70,6 +70,26 @@ def test_only_requests_of_one_shape_are_joined_and_only_so_many_rows():
     assert sorted(batcher.signature.calls) == [(1, 1), (1, 1), (2, 2), (3, 1)]
 
 
+def test_a_leader_waits_for_those_who_ask_again():
+    batcher = Batcher(Doubles())
+    crowd(batcher, [[1], [2], [3]])
+    batcher._took = 10.0  # as if the model were slow: they come well within that time
+    with futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda n: batcher.run({"x": np.array([n])}), [4, 5]))
+    assert [batch for _, batch in results] == [2, 2]
+    assert batcher.signature.calls == [(1,), (2,), (2,)]
+
+
+def test_a_leader_waits_only_once_for_those_who_left():
+    batcher = Batcher(Doubles())
+    crowd(batcher, [[1], [2], [3]])
+    assert batcher.run({"x": np.array([4])})[1] == 1
+    batcher._took = 60.0
+    start = time.monotonic()
+    assert batcher.run({"x": np.array([5])})[1] == 1
+    assert time.monotonic() - start < 30
+
+
 def test_a_request_that_waited_too_long_is_not_run():
     batcher = Batcher(Doubles())
     first = threading.Thread(target=batcher.run, args=({"x": np.array([1])},))
