@@ -1,11 +1,13 @@
 """How fast the embedded server answers `observe`, beside what it is made of.
 
-    python benchmarks/bench_serving.py [--model DIR] [--seconds 5] [--clients 1 8 64] [--json]
+    python benchmarks/bench_serving.py [--model DIR] [--seconds 1] [--rounds 5] [--clients 1 8 64]
 
 Three processes: the server under test, a bare gRPC echo server that returns as many bytes as it
 gets, and this one, which is the clients (one event loop, requests made once and sent again and
-again) and which also calls the signature itself. The aims: with one client, the median over gRPC
-is at most twice the echo's plus the call's; with 64, batching gives 5 times the requests of one.
+again) and which also calls the signature itself. Every round measures every line for a moment, so
+that what else the machine does falls on all of them alike. The aims: with one client, the median
+over gRPC is at most twice the echo's plus the call's; with 64, batching gives 5 times the requests
+of one.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ import numpy as np
 
 METHOD = "/tensorflow.serving.PredictionService/Predict"
 TEXT = b"Mary went to the garden."
+Connect = Callable[[int, contextlib.AsyncExitStack], Awaitable[list[Callable[[], Awaitable]]]]
+"""Makes so many clients, each a function that sends a request and awaits the answer."""
 
 
 def serve(path: str, pipe) -> None:
@@ -130,45 +134,57 @@ def summary(times: list[float], seconds: float) -> dict[str, float]:
     return {"rps": len(times) / seconds, "p50": 1e3 * cuts[49], "p99": 1e3 * cuts[98]}
 
 
-async def load(clients: int, seconds: float, connect: Callable[[], Awaitable]) -> dict[str, float]:
-    """Sends requests one after another from so many clients at once."""
-    calls = [await connect() for _ in range(clients)]
-    await asyncio.gather(*(call() for call in calls))  # warm up
-    times: list[float] = []
-    start = time.perf_counter()
-    end = start + seconds
+async def load(clients: int, seconds: float, connect: Connect) -> tuple[list[float], float]:
+    """So many clients at once, each sending one request after another: times of each and of all."""
+    async with contextlib.AsyncExitStack() as stack:
+        calls = await connect(clients, stack)
+        await asyncio.gather(*(call() for call in calls))  # warm up
+        times: list[float] = []
+        start = time.perf_counter()
+        end = start + seconds
 
-    async def client(call):
-        while (now := time.perf_counter()) < end:
-            await call()
-            times.append(time.perf_counter() - now)
+        async def client(call):
+            while (now := time.perf_counter()) < end:
+                await call()
+                times.append(time.perf_counter() - now)
 
-    await asyncio.gather(*(client(call) for call in calls))
-    return summary(times, time.perf_counter() - start)
+        await asyncio.gather(*(client(call) for call in calls))
+        return times, time.perf_counter() - start
 
 
-def over_grpc(port: int, message: bytes, channels: list) -> Callable[[], Awaitable]:
-    """Clients that share a channel, as the ones of a busy program do."""
+def here(function: Callable[[], object]) -> Connect:
+    """No wire: calls in this process."""
 
-    async def connect():
-        if not channels:
-            channels.append(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
-        call = channels[0].unary_unary(METHOD)
-        return lambda: call(message)
+    async def call():
+        function()
+
+    async def connect(clients, stack):
+        return [call] * clients
 
     return connect
 
 
-def over_rest(port: int, name: str, body: bytes, writers: list) -> Callable[[], Awaitable]:
+def over_grpc(port: int, message: bytes) -> Connect:
+    """Clients that share a channel, as the ones of a busy program do."""
+
+    async def connect(clients, stack):
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+        call = (await stack.enter_async_context(channel)).unary_unary(METHOD)
+        return [lambda: call(message)] * clients
+
+    return connect
+
+
+def over_rest(port: int, name: str, body: bytes) -> Connect:
     """Clients with a connection each, which stays open; no HTTP library's own time is measured."""
     head = (
         f"POST /v1/models/{name}:predict HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     ).encode()
 
-    async def connect():
+    async def connect_one(stack):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writers.append(writer)
+        stack.callback(writer.close)
 
         async def call():
             writer.write(head + body)
@@ -180,44 +196,39 @@ def over_rest(port: int, name: str, body: bytes, writers: list) -> Callable[[], 
 
         return call
 
+    async def connect(clients, stack):
+        return [await connect_one(stack) for _ in range(clients)]
+
     return connect
 
 
-def measure(path: Path, seconds: float, clients: list[int]) -> dict:
+async def rounds(ways: dict[str, Connect], clients: list[int], seconds: float, count: int) -> dict:
     """All numbers: `{way: {clients: {rps, p50, p99}}}`."""
-    message, body, call = make_requests(path)
-    results: dict[str, dict[int, dict[str, float]]] = {}
-    call()
-    times, end = [], time.perf_counter() + seconds
-    while (now := time.perf_counter()) < end:
-        call()
-        times.append(time.perf_counter() - now)
-    results["in process"] = {1: summary(times, seconds)}
-
-    async def run(connect_to, closing):
-        for count in clients:
-            opened: list = []
-            yield count, await load(count, seconds, connect_to(opened))
-            for one in opened:
-                closed = one.close()
-                if closing:
-                    await closed
-
-    async def collect(connect_to, closing):
-        return {count: numbers async for count, numbers in run(connect_to, closing)}
-
-    with process(echo) as (port, _):
-        results["gRPC echo"] = asyncio.run(
-            collect(lambda opened: over_grpc(port, message, opened), True)
-        )
-    with process(serve, str(path.parent)) as (port, rest_port):
-        results["gRPC"] = asyncio.run(
-            collect(lambda opened: over_grpc(port, message, opened), True)
-        )
-        results["REST"] = asyncio.run(
-            collect(lambda opened: over_rest(rest_port, path.parent.name, body, opened), False)
-        )
+    lines = [(way, n) for way in ways for n in (clients if way != "in process" else [1])]
+    times = {line: [] for line in lines}
+    total = dict.fromkeys(lines, 0.0)
+    for _ in range(count):
+        for way, n in lines:
+            found, took = await load(n, seconds, ways[way])
+            times[way, n] += found
+            total[way, n] += took
+    results: dict[str, dict[int, dict[str, float]]] = {way: {} for way in ways}
+    for way, n in lines:
+        results[way][n] = summary(times[way, n], total[way, n])
     return results
+
+
+def measure(path: Path, clients: list[int], seconds: float, count: int) -> dict:
+    """Starts the servers and runs the rounds."""
+    message, body, call = make_requests(path)
+    with process(echo) as (echo_port, _), process(serve, str(path.parent)) as (port, rest_port):
+        ways = {
+            "in process": here(call),
+            "gRPC echo": over_grpc(echo_port, message),
+            "gRPC": over_grpc(port, message),
+            "REST": over_rest(rest_port, path.parent.name, body),
+        }
+        return asyncio.run(rounds(ways, clients, seconds, count))
 
 
 def verdicts(results: dict) -> dict[str, float]:
@@ -238,7 +249,10 @@ def main() -> None:
     parser.add_argument(
         "--model", type=Path, help="SavedModel DIR/NAME/VERSION; default: a small one"
     )
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each line (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="for each line of a round (%(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
@@ -246,14 +260,17 @@ def main() -> None:
         parser.error("--clients must include 1, to compare with")
     with tempfile.TemporaryDirectory() as folder:
         path = args.model or export_small(Path(folder))
-        results = measure(path.resolve(), args.seconds, sorted(args.clients))
+        results = measure(path.resolve(), sorted(args.clients), args.seconds, args.rounds)
     ratios = verdicts(results)
     load_average = os.getloadavg()[0]
     if args.json:
         machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "load": load_average}
         print(json.dumps({"results": results, "ratios": ratios, "machine": machine}, indent=1))
         return
-    print(f"observe, {args.seconds:g} s a line, {os.cpu_count()} CPUs, load {load_average:.1f}")
+    print(
+        f"observe, {args.rounds} times {args.seconds:g} s a line, {os.cpu_count()} CPUs, "
+        f"load {load_average:.1f}"
+    )
     print(
         f"{'way':<12}{'clients':>8}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'x 1 client':>12}"
     )

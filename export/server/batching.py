@@ -102,7 +102,8 @@ class Batcher:
             self._took = time.monotonic() - start
         finally:
             with self._lock:
-                self._expected = min(len(group) + len(self._queue), self.most_rows)
+                fit = self.most_rows // max(first.rows, 1)
+                self._expected = min(len(group) + len(self._queue), fit)
                 heir = self._queue.popleft() if self._queue else None
                 self._busy = heir is not None
             if heir is not None:
