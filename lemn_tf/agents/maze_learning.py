@@ -71,13 +71,13 @@ class Recipe:
 RECIPES = {
     "imaze": Recipe(frames=2_000_000),
     "single-indicator": Recipe(
-        frames=4_000_000,
-        episodes=128,
-        maps=16,
+        frames=3_000_000,
+        episodes=32,
+        maps=8,
         final_rate=0.1,
         final_entropy=0.01,
         guidance=1.0,
-        validate_every=50,
+        validate_every=200,
     ),
 }
 """The recipes by environment."""
