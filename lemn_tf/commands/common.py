@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+from pathlib import Path
 
 
 def whole_number(least: int):
@@ -29,3 +31,10 @@ def whole_numbers(least: int):
 def words(text: str) -> list[str]:
     """An argparse type: words separated by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def commit() -> str:
+    """The commit that is checked out, or "unknown" outside a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from lemn_tf.commands.common import whole_number, words
+from lemn_tf.commands.common import commit, whole_number, words
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -90,6 +90,16 @@ def train_command(cell: Cell, arguments: argparse.Namespace) -> list[str]:
     return [*command, "--out", str(Path(arguments.out) / cell.name)]
 
 
+def reproduce_command(cell: Cell, arguments: argparse.Namespace) -> str:
+    """What to type to get this run again; files by their names."""
+    seeds = "--seeds" if cell.env == "imaze" else "--maze-seeds"
+    command = f"lemn reproduce maze --envs {cell.env} --readers {cell.reader}"
+    command += f" --policies {cell.policy} {seeds} {cell.seed + 1}"
+    if cell.env != "imaze" and arguments.maps:
+        command += f" --maps {Path(arguments.maps).name}"
+    return command + (f" --frames {arguments.frames}" if arguments.frames else "")
+
+
 def run_reproduce(arguments: argparse.Namespace) -> int | None:
     """Runs what has no result yet, and writes the report."""
     cells, results = plan(arguments), Path(arguments.results)
@@ -126,7 +136,8 @@ def run_cell(cell: Cell, arguments: argparse.Namespace) -> None:
         "training_seconds": history[-1]["seconds"],
         "frames": history[-1]["frames"],
         "curve": [[line[key] for key in keys] for line in history],
-        "command": "lemn " + " ".join(command),
+        "commit": commit(),
+        "command": reproduce_command(cell, arguments),
     }
     out = Path(arguments.results) / "maze"
     out.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from lemn_tf.commands import maze_reproduce
-from lemn_tf.commands.common import whole_number, words
+from lemn_tf.commands.common import commit, whole_number, words
 
 COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("large", 10))
 """The columns of the paper's two tables: data set and slots."""
@@ -260,13 +260,6 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
     temporary = results / f".{cell.name}.json"
     temporary.write_text(json.dumps(record, indent=1) + "\n")
     os.replace(temporary, results / f"{cell.name}.json")
-
-
-def commit() -> str:
-    """The commit that is checked out, or "unknown" outside a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
 def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]:
