@@ -5,9 +5,9 @@
 Three processes: the server under test, a bare gRPC echo server that returns as many bytes as it
 gets, and this one, which is the clients (one event loop, requests made once and sent again and
 again) and which also calls the signature itself. Every round measures every line for a moment, so
-that what else the machine does falls on all of them alike. The aims: with one client, the median
-over gRPC is at most twice the echo's plus the call's; with 64, batching gives 5 times the requests
-of one.
+that what else the machine does falls on all of them alike; processor time (Linux) shows what a
+request costs even when the machine is busy. The aims: with one client, the median over gRPC is at
+most twice the echo's plus the call's; with 64, batching gives 5 times the requests of one.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ METHOD = "/tensorflow.serving.PredictionService/Predict"
 TEXT = b"Mary went to the garden."
 Connect = Callable[[int, contextlib.AsyncExitStack], Awaitable[list[Callable[[], Awaitable]]]]
 """Makes so many clients, each a function that sends a request and awaits the answer."""
+Way = tuple[Connect, int]
+"""How to reach a server, and the id of its process."""
 
 
 def serve(path: str, pipe) -> None:
@@ -64,13 +66,13 @@ def echo(pipe) -> None:
 
 @contextlib.contextmanager
 def process(target, *arguments):
-    """Runs `target` in a fresh process; gives its ports."""
+    """Runs `target` in a fresh process; gives its id and its ports."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     child = context.Process(target=target, args=(*arguments, there), daemon=True)
     child.start()
     try:
-        yield here.recv()
+        yield child.pid, *here.recv()
     finally:
         with contextlib.suppress(BrokenPipeError):
             here.send("end")
@@ -202,31 +204,45 @@ def over_rest(port: int, name: str, body: bytes) -> Connect:
     return connect
 
 
-async def rounds(ways: dict[str, Connect], clients: list[int], seconds: float, count: int) -> dict:
-    """All numbers: `{way: {clients: {rps, p50, p99}}}`."""
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used so far; 0 where there is no /proc."""
+    path = Path(f"/proc/{pid}/stat")
+    if not path.exists():
+        return 0.0
+    user, system = path.read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+async def rounds(ways: dict[str, Way], clients: list[int], seconds: float, count: int) -> dict:
+    """All numbers: `{way: {clients: {rps, p50, p99, server, client}}}`."""
     lines = [(way, n) for way in ways for n in (clients if way != "in process" else [1])]
     times = {line: [] for line in lines}
-    total = dict.fromkeys(lines, 0.0)
+    spent = {line: np.zeros(3) for line in lines}  # seconds: all, of the server, of the clients
     for _ in range(count):
         for way, n in lines:
-            found, took = await load(n, seconds, ways[way])
+            connect, server = ways[way]
+            before = cpu_seconds(server), cpu_seconds(os.getpid())
+            found, took = await load(n, seconds, connect)
+            after = cpu_seconds(server), cpu_seconds(os.getpid())
             times[way, n] += found
-            total[way, n] += took
+            spent[way, n] += (took, after[0] - before[0], after[1] - before[1])
     results: dict[str, dict[int, dict[str, float]]] = {way: {} for way in ways}
     for way, n in lines:
-        results[way][n] = summary(times[way, n], total[way, n])
+        took, *cpu = spent[way, n]
+        server, client = (1e3 * x / len(times[way, n]) for x in cpu)
+        results[way][n] = summary(times[way, n], took) | {"server": server, "client": client}
     return results
 
 
 def measure(path: Path, clients: list[int], seconds: float, count: int) -> dict:
     """Starts the servers and runs the rounds."""
     message, body, call = make_requests(path)
-    with process(echo) as (echo_port, _), process(serve, str(path.parent)) as (port, rest_port):
+    with process(echo) as echoes, process(serve, str(path.parent)) as (pid, port, rest_port):
         ways = {
-            "in process": here(call),
-            "gRPC echo": over_grpc(echo_port, message),
-            "gRPC": over_grpc(port, message),
-            "REST": over_rest(rest_port, path.parent.name, body),
+            "in process": (here(call), os.getpid()),
+            "gRPC echo": (over_grpc(echoes[1], message), echoes[0]),
+            "gRPC": (over_grpc(port, message), pid),
+            "REST": (over_rest(rest_port, path.parent.name, body), pid),
         }
         return asyncio.run(rounds(ways, clients, seconds, count))
 
@@ -272,14 +288,15 @@ def main() -> None:
         f"load {load_average:.1f}"
     )
     print(
-        f"{'way':<12}{'clients':>8}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'x 1 client':>12}"
+        f"{'way':<12}{'clients':>8}{'requests/s':>12}{'x 1 client':>12}{'p50 ms':>9}{'p99 ms':>9}"
+        "   CPU ms a request: server, clients"
     )
     for way, lines in results.items():
-        for count, numbers in lines.items():
-            gain = numbers["rps"] / lines[1]["rps"]
+        for count, line in lines.items():
             print(
-                f"{way:<12}{count:>8}{numbers['rps']:>12.0f}{numbers['p50']:>9.2f}"
-                f"{numbers['p99']:>9.2f}{gain:>12.1f}"
+                f"{way:<12}{count:>8}{line['rps']:>12.0f}{line['rps'] / lines[1]['rps']:>12.1f}"
+                f"{line['p50']:>9.2f}{line['p99']:>9.2f}{line['server']:>16.2f}"
+                f"{line['client']:>9.2f}"
             )
     aims = {"p50": "aim: at most 2", "requests/s": "aim: at least 5"}
     for title, value in ratios.items():

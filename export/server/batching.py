@@ -7,7 +7,8 @@ meanwhile queue up, and the first of them takes all that fit together:
 
 A call takes nearly as long for one row as for many, so a leader first waits until as many are there
 as were under way at the end of the last call: those who got an answer mostly ask again. It waits
-only while they keep coming. So one client sees no added delay, and 64 soon share every call.
+only while they keep coming, and when they do not, the next one expects half as many. So one client
+sees no added delay, and 64 soon share every call.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Batcher:
         self.signature, self.most_rows = signature, most_rows
         self._lock, self._queue, self._busy = threading.Lock(), deque(), False
         self._company = threading.Condition(self._lock)
-        self._expected, self._took = 1, 0.0  # requests under way after the last call; its seconds
+        self._expected, self._took = 1, 0.0  # requests that a leader waits for; seconds of a call
 
     def run(self, arrays: Arrays, deadline: float | None = None) -> tuple[Arrays, int]:
         """Runs one request, perhaps with others.
@@ -102,8 +103,8 @@ class Batcher:
             self._took = time.monotonic() - start
         finally:
             with self._lock:
-                fit = self.most_rows // max(first.rows, 1)
-                self._expected = min(len(group) + len(self._queue), fit)
+                under_way = max(len(group) + len(self._queue), self._expected // 2)
+                self._expected = min(under_way, self.most_rows // max(first.rows, 1))
                 heir = self._queue.popleft() if self._queue else None
                 self._busy = heir is not None
             if heir is not None:
