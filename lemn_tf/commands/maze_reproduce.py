@@ -20,6 +20,8 @@ PAPER = {
     "single-indicator-frmqn-st-lemn-5": (88.5, 93.7),
 }
 """The paper's success rates, Test and Large."""
+PRESETS = ("imaze-mqn-st-lemn-4", "single-indicator-frmqn-st-lemn-5")
+"""The rows whose best agent is shipped."""
 COLOURS = ("#c62828", "#3b6fb5", "#d98324", "#2e7d32", "#6a1b9a", "#00838f")
 
 
@@ -59,6 +61,9 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=whole_number(1), default=2, help="runs at a time")
     parser.add_argument("--out", default="runs/maze", metavar="DIR", help="for the runs")
     parser.add_argument("--results", default="results", metavar="DIR", help="for the report")
+    parser.add_argument(
+        "--presets", metavar="DIR", help="also copy the best ST-LEMN agents there as presets"
+    )
     parser.add_argument("--report-only", action="store_true", help="only write the report")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
 
@@ -111,6 +116,9 @@ def run_reproduce(arguments: argparse.Namespace) -> int | None:
         print(f"lemn: {len(failed)} runs failed: {', '.join(failed)}", file=sys.stderr)
     for path in write_report(results):
         print(f"wrote {path}")
+    if arguments.presets:
+        for path in copy_presets(results, Path(arguments.out), Path(arguments.presets)):
+            print(f"wrote {path}")
     return 1 if failed else None
 
 
@@ -175,6 +183,22 @@ def _run_all(cells: list[Cell], arguments: argparse.Namespace) -> list[str]:
         for process in running.values():
             process.terminate()
     return failed
+
+
+def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
+    """Copies the agents that validated best, in half precision, and returns what was written."""
+    from lemn_tf.agents import maze
+
+    written = []
+    for row in PRESETS:
+        found = [json.loads(path.read_text()) for path in (results / "maze").glob(f"{row}-*.json")]
+        if not found:
+            continue
+        best = max(found, key=lambda one: (one["best_validation"], -one["seed"]))
+        presets.mkdir(parents=True, exist_ok=True)
+        written.append(presets / f"{row}.npz")
+        maze.load(runs / f"{row}-seed{best['seed']}").save_to(written[-1], half=True)
+    return written
 
 
 # -- report ---------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_train_settings_follow_the_arguments(tmp_path):
     text = "--env single-indicator --reader frmqn --frames 5 --entropy 0.1 --out x"
     settings = maze.settings_from(parse(maze.add_train_arguments, text))
     assert (settings.slots, settings.generated, settings.reader) == (5, 1000, "frmqn")
-    assert (settings.recipe.frames, settings.recipe.entropy, settings.recipe.maps) == (5, 0.1, 16)
+    assert (settings.recipe.frames, settings.recipe.entropy, settings.recipe.maps) == (5, 0.1, 8)
     settings = maze.settings_from(parse(maze.add_train_arguments, "--out x --seed 3"))
     assert (settings.env, settings.slots, settings.seed) == ("imaze", 4, 3)
     assert settings.recipe.entropy == 0.07
@@ -142,3 +142,34 @@ def test_the_plan_and_its_report(tmp_path):
     assert "| mqn st-lemn, seed 0 | 100 | 50 | 1,000 | 1 |" in written[1].read_text()
     assert "| 90.0 | 80.0 | 84.3 | 91.2 |" in written[2].read_text()
     assert "<polyline" in written[0].read_text()
+
+
+def test_a_result_says_how_to_get_it_again(tmp_path):
+    text = f"--envs single-indicator --maps {tmp_path / 'given.jsonl'} --frames 9 --maze-seeds 2"
+    arguments = parse(maze_reproduce.add_reproduce_arguments, text)
+    cell = maze_reproduce.plan(arguments)[-1]
+    command = maze_reproduce.reproduce_command(cell, arguments)
+    assert str(tmp_path) not in command
+    again = parse(
+        maze_reproduce.add_reproduce_arguments, command.removeprefix("lemn reproduce maze")
+    )
+    assert cell in maze_reproduce.plan(again)
+    assert (again.maps, again.frames) == ("given.jsonl", 9)
+
+
+def test_the_best_agent_becomes_the_preset(tmp_path):
+    row = maze_reproduce.PRESETS[0]
+    (tmp_path / "maze").mkdir()
+    for seed, best in ((0, 90.0), (1, 100.0)):
+        keras.utils.set_random_seed(seed)
+        agent = Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3))
+        (tmp_path / f"{row}-seed{seed}").mkdir()
+        agent.save_to(tmp_path / f"{row}-seed{seed}" / "model.npz")
+        record = json.dumps({"best_validation": best, "seed": seed})
+        (tmp_path / "maze" / f"{row}-seed{seed}.json").write_text(record)
+    written = maze_reproduce.copy_presets(tmp_path, tmp_path, tmp_path / "presets")
+    assert [path.name for path in written] == [f"{row}.npz"]
+    for kept, given in zip(
+        maze.load(str(written[0])).get_weights(), agent.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(kept, given, atol=1e-3)
