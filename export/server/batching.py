@@ -7,8 +7,7 @@ meanwhile queue up, and the first of them takes all that fit together:
 
 A call takes nearly as long for one row as for many, so a leader first waits until as many are there
 as were under way at the end of the last call: those who got an answer mostly ask again. It waits
-only while they keep coming, and when they do not, the next one expects half as many. So one client
-sees no added delay, and 64 soon share every call.
+only while they keep coming. So one client sees no added delay, and 64 soon share every call.
 """
 
 from __future__ import annotations
@@ -103,8 +102,8 @@ class Batcher:
             self._took = time.monotonic() - start
         finally:
             with self._lock:
-                under_way = max(len(group) + len(self._queue), self._expected // 2)
-                self._expected = min(under_way, self.most_rows // max(first.rows, 1))
+                fit = self.most_rows // max(first.rows, 1)
+                self._expected = min(len(group) + len(self._queue), fit)
                 heir = self._queue.popleft() if self._queue else None
                 self._busy = heir is not None
             if heir is not None:
