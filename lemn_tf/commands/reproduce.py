@@ -29,6 +29,7 @@ class Row:
     paper: tuple[float, ...]
     hidden: int | None = None
     shuffle: bool = False
+    entropy: float | None = None
 
 
 _FIFO = (41.40, 50.20, 16.50, 44.10, 32.40)
@@ -44,7 +45,8 @@ ROWS = {
         Row("st-lemn", "st-lemn", "lemn", 160_000, _ST),
         Row("st-lemn-wide", "st-lemn", "lemn", 160_000, _ST, hidden=20),
         Row("s-lemn", "s-lemn", "lemn", 64_000, _S),
-        Row("im-lemn", "im-lemn", "lemn", 64_000, _IM),
+        # Matching with the input begins with strong opinions: it needs a push to try others.
+        Row("im-lemn", "im-lemn", "lemn", 160_000, _IM, entropy=0.5),
         Row("fifo-paper", "fifo", "paper", 16_000, _FIFO),
         Row("st-lemn-paper", "st-lemn", "paper", 64_000, _ST),
         Row("s-lemn-paper", "s-lemn", "paper", 64_000, _S),
@@ -208,6 +210,7 @@ def settings_of(cell: Cell, out: Path):
         hidden=cell.row.hidden,
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
+        changes={} if cell.row.entropy is None else {"entropy": cell.row.entropy},
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
     )

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from lemn_tf import memory
 from lemn_tf.readers import FRMQN, MQN
-from lemn_tf.readers.mqn import FrameEncoder, strided_convolution
+from lemn_tf.readers.mqn import FrameEncoder
 
 UNITS, SLOTS = 6, 3
 SMALL = {"units": UNITS, "size": (8, 8), "filters": (3, 4)}
@@ -36,15 +36,21 @@ def output(reader, h, o):
     return np.where(np.arange(len(d)) < len(d) // 2, d, np.maximum(d, 0.0))
 
 
-def test_the_convolution_is_that_of_tensorflow(generator):
-    images = generator.normal(size=[2, 8, 12, 3]).astype(np.float32)
-    kernel = generator.normal(size=[4, 4, 3, 5]).astype(np.float32)
-    bias = generator.normal(size=[5]).astype(np.float32)
-    ours = strided_convolution(tf.constant(images), tf.constant(kernel), tf.constant(bias))
-    padding = [[0, 0], [1, 1], [1, 1], [0, 0]]
-    theirs = tf.nn.conv2d(images, kernel, 2, padding) + bias
-    assert ours.shape == (2, 4, 6, 5)
-    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+def test_features_pixel_by_pixel(generator):
+    encoder = FrameEncoder(size=(8, 12), filters=(2, 3))
+    x = generator.random([8, 12, 3])
+    expected = x
+    for kernel, bias in encoder.layers:
+        bias.assign(generator.normal(size=bias.shape))
+        padded = np.pad(expected, [(1, 1), (1, 1), (0, 0)])
+        rows, columns = expected.shape[0] // 2, expected.shape[1] // 2
+        expected = np.zeros([rows, columns, kernel.shape[-1]])
+        for r, c, k in np.ndindex(*expected.shape):
+            window = padded[2 * r : 2 * r + 4, 2 * c : 2 * c + 4]
+            sums = (window * kernel.numpy()[..., k]).sum() + bias.numpy()[k]
+            expected[r, c, k] = max(sums, 0.0)
+    np.testing.assert_allclose(encoder(x), expected.reshape(-1), atol=1e-5)
+    assert 0 < (expected > 0).mean() < 1
 
 
 def test_a_frame_of_32_gives_4096_features_whatever_its_type():
