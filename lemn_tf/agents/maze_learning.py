@@ -40,8 +40,8 @@ class Recipe:
             the end; None keeps it.
         eviction_entropy: the same for what to forget.
         guidance: weight, at the beginning, of a loss that asks for the shortest way to the right
-            goal from wherever the agent has got to; falls linearly and is gone half-way. It finds
-            the way about a maze sooner; what to remember is left to the return.
+            goal from wherever the agent has got to, and asks the first number of D which goal that
+            is; falls linearly to nothing at the end. What to forget is left to the return.
         value: weight of the value loss.
         validate_every: updates between two validations.
     """
@@ -71,10 +71,11 @@ class Recipe:
 RECIPES = {
     "imaze": Recipe(frames=2_000_000),
     "single-indicator": Recipe(
-        frames=3_000_000,
+        frames=2_500_000,
         episodes=32,
         maps=8,
         final_rate=0.1,
+        entropy=0.03,
         final_entropy=0.01,
         guidance=1.0,
         validate_every=200,
@@ -137,7 +138,7 @@ def losses(
         recipe: discount, lambda and weights.
         batch: what happened.
         entropy: weight of the entropy bonus of the actions.
-        guidance: weight of the loss that asks for the shortest way.
+        guidance: weight of the loss that asks for the shortest way and the right goal.
         seed: the one that was given to `walk`.
     """
     walked, reader = batch.walk, model.reader
@@ -167,7 +168,11 @@ def losses(
     total = tf.reduce_sum(moves.policy + recipe.value * moves.value - entropy * moves.entropy)
     if recipe.guidance:
         guided = walked.valid & tf.reduce_any(walked.shortest, axis=-1)
-        total += guidance * tf.reduce_sum(tf.where(guided, astray(logits, walked.shortest), 0.0))
+        lost = tf.where(guided, astray(logits, walked.shortest), 0.0)
+        red = tf.cast(walked.red, tf.float32)
+        wrong = tf.nn.sigmoid_cross_entropy_with_logits(red, output[..., 0])
+        lost += tf.where(walked.valid, wrong, 0.0)
+        total += guidance * tf.reduce_sum(lost)
     free = walked.valid & tf.reduce_all(walked.ids != EMPTY, axis=-1)
     choices = tf.maximum(tf.reduce_sum(tf.cast(free, tf.float32)), 1.0)
     shown = {
@@ -192,6 +197,9 @@ def losses(
     finished = tf.cast(ended.finished, tf.float32)
     held = tf.reduce_sum(tf.cast(ended.remembered, tf.float32) * finished)
     shown["indicator_in_memory"] = held / tf.maximum(tf.reduce_sum(finished), 1.0)
+    if recipe.guidance:
+        known = walked.valid & ((output[..., 0] > 0) == walked.red)
+        shown["goal_known"] = tf.reduce_sum(tf.cast(known, tf.float32)) / steps
     return total / steps, {"loss": total / steps, **shown, "frames": steps}
 
 
@@ -239,7 +247,7 @@ class Learner:
         entropy = recipe.entropy + (final - recipe.entropy) * progress
         rate = recipe.learning_rate * (1.0 - (1.0 - recipe.final_rate) * progress)
         self.optimizer.learning_rate.assign(rate)
-        guidance = recipe.guidance * max(1.0 - 2.0 * progress, 0.0)
+        guidance = recipe.guidance * max(1.0 - progress, 0.0)
         weights = (tf.constant(weight, tf.float32) for weight in (entropy, guidance))
         shown = self._learn(batch, *weights, seed)
         return {name: float(value) for name, value in shown.items()}

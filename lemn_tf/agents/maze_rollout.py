@@ -49,6 +49,7 @@ class Tables(NamedTuple):
         frames: uint8 `[K, H, W]`, palette indices.
         palette: uint8 `[colours, 3]`.
         shortest: bool `[P, 3]`, which actions are on a shortest way to the right goal.
+        red: bool `[P]`, whether the right goal of the map of that pose is the red one.
     """
 
     next: tf.Tensor
@@ -59,6 +60,7 @@ class Tables(NamedTuple):
     frames: tf.Tensor
     palette: tf.Tensor
     shortest: tf.Tensor
+    red: tf.Tensor
 
 
 class Course(NamedTuple):
@@ -84,6 +86,7 @@ class Walk(NamedTuple):
         frame: int32, the current frame.
         action: int32, taken on seeing it.
         shortest: bool `[B, T, 3]`, which actions were on a shortest way to the right goal.
+        red: bool, whether the right goal is the red one.
         reward: received for it; 0 behind the end.
         valid: bool, False behind the end.
         entries: int32 `[B, T, N + 1]`, frames in memory and, last, the current one.
@@ -95,6 +98,7 @@ class Walk(NamedTuple):
     frame: tf.Tensor
     action: tf.Tensor
     shortest: tf.Tensor
+    red: tf.Tensor
     reward: tf.Tensor
     valid: tf.Tensor
     entries: tf.Tensor
@@ -140,9 +144,10 @@ def make_course(
     spans = [np.arange(world.offset[m], world.offset[m + 1]) for m in distinct]
     old = np.concatenate(spans)
     base = np.cumsum([0, *map(len, spans)])[:-1]  # where each map's poses begin now
-    shift = np.repeat(base - world.offset[distinct], [len(span) for span in spans])
+    sizes = [len(span) for span in spans]
+    shift = np.repeat(base - world.offset[distinct], sizes)
     shown, frame = np.unique(world.frame[old], return_inverse=True)
-    limit = np.repeat(world.limit[distinct], [len(span) for span in spans])
+    limit = np.repeat(world.limit[distinct], sizes)
 
     pictures = max(len(shown), frames)
     if pictures > 128:
@@ -164,9 +169,11 @@ def make_course(
         frames=pad(images, pictures),
         palette=world.palette,
         shortest=None,
+        red=pad(np.repeat([world.mazes[m].goal == "R" for m in distinct], sizes), rows),
     )
     tables = tables._replace(shortest=shortest_ways(tables))
-    kinds = (tf.int32, tf.float32, tf.bool, tf.int32, tf.int32, tf.uint8, tf.uint8, tf.bool)
+    kinds = [tf.int32, tf.float32, tf.bool, tf.int32, tf.int32, tf.uint8, tf.uint8]
+    kinds += [tf.bool, tf.bool]
     spawn = world.spawn[distinct] - world.offset[distinct][:, None] + base[:, None]
     return Course(
         tables=Tables(*(tf.constant(x, k) for x, k in zip(tables, kinds, strict=True))),
@@ -212,6 +219,7 @@ def walk(
         "frame": (tf.int32, []),
         "action": (tf.int32, []),
         "shortest": (tf.bool, [model.reader.actions]),
+        "red": (tf.bool, []),
         "reward": (tf.float32, []),
         "valid": (tf.bool, []),
         "entries": (tf.int32, [slots + 1]),
@@ -245,6 +253,7 @@ def walk(
             "frame": frame,
             "action": action,
             "shortest": tf.gather(tables.shortest, pose),
+            "red": tf.gather(tables.red, pose),
             "reward": tf.where(alive, tf.gather(tables.reward, new), 0.0),
             "valid": alive,
             "entries": cells.entries,
