@@ -242,7 +242,7 @@ def imaze_table(found: list[dict]) -> str:
         name = f"{one['reader']} {one['policy']}, seed {one['seed']}"
         cost = f"{one['frames']:,} | {one['training_seconds'] / 60:.0f}"
         lines.append(f"| {name} | " + " | ".join(rates) + f" | {cost} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_commands(found)]) + "\n"
 
 
 def maze_table(found: list[dict]) -> str:
@@ -250,8 +250,9 @@ def maze_table(found: list[dict]) -> str:
     lines = [
         "# Single Goal with Indicator: success %",
         "",
-        "Memory of 5 frames, generated maps never trained on, every start heading, the likeliest "
-        "action each time. The paper's numbers are for the maps of Oh et al. (2016).",
+        "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
+        "start heading, the likeliest action each time. Trained with guidance, see `docs/mazes.md`. The "
+        "paper's numbers are for the maps of Oh et al. (2016).",
         "",
         "| run | test | large | paper test | paper large | frames | minutes |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -264,7 +265,14 @@ def maze_table(found: list[dict]) -> str:
             f"| {name} | {split['test']['success_rate']:.1f} | {split['large']['success_rate']:.1f}"
             f" | {paper[0]} | {paper[1]} | {one['frames']:,} | {one['training_seconds'] / 60:.0f} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_commands(found)]) + "\n"
+
+
+def _commands(found: list[dict]) -> list[str]:
+    """What to type to get each run again, and how long all of them took."""
+    hours = sum(one["training_seconds"] for one in found) / 3600
+    lines = ["", f"{len(found)} trainings, {hours:.1f} hours of one core in all:", ""]
+    return lines + [f"- `{one['command']}` (commit {one['commit']})" for one in found]
 
 
 def plot(found: list[dict], width: int = 640, height: int = 360) -> str:

@@ -135,12 +135,18 @@ def test_the_plan_and_its_report(tmp_path):
             "scores": {group: {name: {"success_rate": rate} for name, rate in by.items()}},
             "frames": 1000,
             "training_seconds": 60.0,
+            "command": maze_reproduce.reproduce_command(cell, arguments),
+            "commit": "abc",
         }
         (folder / f"{cell.name}.json").write_text(json.dumps(record))
     written = maze_reproduce.write_report(tmp_path)
     assert [path.name for path in written] == ["imaze.svg", "imaze.md", "maze.md"]
     assert "| mqn st-lemn, seed 0 | 100 | 50 | 1,000 | 1 |" in written[1].read_text()
     assert "| 90.0 | 80.0 | 84.3 | 91.2 |" in written[2].read_text()
+    assert (
+        "lemn reproduce maze --envs imaze --readers mqn --policies st-lemn"
+        in written[1].read_text()
+    )
     assert "<polyline" in written[0].read_text()
 
 
