@@ -41,7 +41,7 @@ class Recipe:
         eviction_entropy: the same for what to forget.
         guidance: weight, at the beginning, of a loss that asks for the shortest way to the right
             goal from wherever the agent has got to, and asks the first number of D which goal that
-            is; falls linearly to nothing at the end. What to forget is left to the return.
+            is; falls linearly and is gone half-way. What to forget is left to the return.
         value: weight of the value loss.
         validate_every: updates between two validations.
     """
@@ -71,7 +71,7 @@ class Recipe:
 RECIPES = {
     "imaze": Recipe(frames=2_000_000),
     "single-indicator": Recipe(
-        frames=2_500_000,
+        frames=4_000_000,
         episodes=32,
         maps=8,
         final_rate=0.1,
@@ -247,7 +247,7 @@ class Learner:
         entropy = recipe.entropy + (final - recipe.entropy) * progress
         rate = recipe.learning_rate * (1.0 - (1.0 - recipe.final_rate) * progress)
         self.optimizer.learning_rate.assign(rate)
-        guidance = recipe.guidance * max(1.0 - progress, 0.0)
+        guidance = recipe.guidance * max(1.0 - 2.0 * progress, 0.0)
         weights = (tf.constant(weight, tf.float32) for weight in (entropy, guidance))
         shown = self._learn(batch, *weights, seed)
         return {name: float(value) for name, value in shown.items()}

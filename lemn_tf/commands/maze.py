@@ -25,7 +25,7 @@ CHANGES = {
     "entropy": (float, "weight of the entropy of the actions"),
     "final_entropy": (float, "the same at the end"),
     "eviction_entropy": (float, "weight of the entropy of what is forgotten"),
-    "guidance": (float, "weight of a loss that asks for the shortest way; falls to 0"),
+    "guidance": (float, "weight of a loss that asks for the shortest way; gone half-way"),
     "clip": (float, "largest norm of the gradient"),
     "validate_every": (int, "updates between two validations"),
 }
