@@ -138,6 +138,13 @@ def test_random_past():
     assert abs(np.corrcoef(kept.ravel(), np.mean(other, axis=-1).ravel())[0, 1]) < 0.15
 
 
+def test_random_past_reaches_only_so_far_back():
+    batch = {"items": tf.zeros([2, 9, 1]), "ask_at": tf.constant([[9, 2], [5, -1]])}
+    found = model_file.random_past(batch, (1.0, 1.0), SEED, window=3).numpy()
+    held = [[sorted(set(row.tolist()) - {-1}) for row in rows] for rows in found]
+    assert held == [[[6, 7, 8], [0, 1]], [[2, 3, 4], []]]
+
+
 def test_memories_at_the_questions_against_lists():
     model, batch = make_model(), make_batch()
     decisions, kept = model.act(batch, training=True, seed=SEED)
