@@ -271,7 +271,7 @@ def maze_table(found: list[dict]) -> str:
 def _commands(found: list[dict]) -> list[str]:
     """What to type to get each run again, and how long all of them took."""
     hours = sum(one["training_seconds"] for one in found) / 3600
-    lines = ["", f"{len(found)} trainings, {hours:.1f} hours of one core in all:", ""]
+    lines = ["", f"Trainings: {len(found)}, {hours:.1f} hours of one core in all.", ""]
     return lines + [f"- `{one['command']}` (commit {one['commit']})" for one in found]
 
 
