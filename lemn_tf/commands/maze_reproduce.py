@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
+from lemn_tf.commands.cells import run_cells
 from lemn_tf.commands.common import commit, whole_number, words
 
 PAPER = {
@@ -153,36 +151,18 @@ def run_cell(cell: Cell, arguments: argparse.Namespace) -> None:
 
 
 def _run_all(cells: list[Cell], arguments: argparse.Namespace) -> list[str]:
-    """Runs the cells that have no result yet, `jobs` at a time, each in a process of its own."""
-    out, results = Path(arguments.out), Path(arguments.results) / "maze"
-    todo = [cell for cell in cells if not (results / f"{cell.name}.json").exists()]
-    failed, running = [], {}
-    (out / "logs").mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if arguments.jobs > 1:
-        environment |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+    """Runs the cells that have no result yet; returns the names of those that failed."""
+    results = Path(arguments.results) / "maze"
     given = [*sys.argv[1:]] if sys.argv[1:2] == ["reproduce"] else ["reproduce", "maze"]
-    try:
-        while todo or running:
-            for cell in todo[: arguments.jobs - len(running)]:
-                todo.remove(cell)
-                command = [sys.executable, "-m", "lemn_tf.cli", *given, "--cell", cell.name]
-                with open(out / "logs" / f"{cell.name}.log", "ab") as file:
-                    process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
-                running[cell] = process
-            time.sleep(1)
-            for cell, process in list(running.items()):
-                if process.poll() is None:
-                    continue
-                del running[cell]
-                good = not process.returncode and (results / f"{cell.name}.json").exists()
-                print(f"{cell.name}: {'done' if good else 'failed'}", file=sys.stderr)
-                if not good:
-                    failed.append(cell.name)
-    finally:
-        for process in running.values():
-            process.terminate()
-    return failed
+    return run_cells(
+        [cell for cell in cells if not (results / f"{cell.name}.json").exists()],
+        results,
+        Path(arguments.out),
+        command=lambda cell: [*given, "--cell", cell.name],
+        told=lambda record: f"success {record['scores']['success_rate']:.1f}%",
+        jobs=arguments.jobs,
+        total=len(cells),
+    )
 
 
 def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:

@@ -6,12 +6,12 @@ import argparse
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from lemn_tf.commands import maze_reproduce
+from lemn_tf.commands.cells import run_cells
 from lemn_tf.commands.common import commit, whole_number, words
 
 COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("large", 10))
@@ -27,7 +27,6 @@ class Row:
     recipe: str
     episodes: int
     paper: tuple[float, ...]
-    hidden: int | None = None
     shuffle: bool = False
     entropy: float | None = None
 
@@ -43,7 +42,6 @@ ROWS = {
     for row in (
         Row("fifo", "fifo", "lemn", 16_000, _FIFO),
         Row("st-lemn", "st-lemn", "lemn", 160_000, _ST),
-        Row("st-lemn-wide", "st-lemn", "lemn", 160_000, _ST, hidden=20),
         Row("s-lemn", "s-lemn", "lemn", 64_000, _S),
         # Matching with the input begins with strong opinions: it needs a push to try others.
         Row("im-lemn", "im-lemn", "lemn", 160_000, _IM, entropy=0.5),
@@ -207,7 +205,6 @@ def settings_of(cell: Cell, out: Path):
         slots=cell.slots,
         recipe=cell.row.recipe,
         episodes=recipes.policy_lengths(cell.row.recipe, episodes),
-        hidden=cell.row.hidden,
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
         changes={} if cell.row.entropy is None else {"entropy": cell.row.entropy},
@@ -266,62 +263,23 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
 
 
 def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]:
-    """Runs the cells that have no result yet, `jobs` at a time, each in a process of its own."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
+    """Runs the cells that have no result yet; returns the names of those that failed."""
     todo = [cell for cell in cells if not (results / "babi" / f"{cell.name}.json").exists()]
     # A result may have come from elsewhere, without the run that others start from.
     readers = {cell.first for cell in todo if cell.first and not reader_of(cell, out).exists()}
     todo = [cell for cell in cells if cell in todo or cell in readers]
-    done, failed, running = len(cells) - len(todo), [], {}
-    (out / "logs").mkdir(parents=True, exist_ok=True)
-    # Cells of one column share XLA programs: compile each once.
-    cache = f"--tf_xla_persistent_cache_directory={(out / 'xla').absolute()}"
-    environment = {
-        **os.environ,
-        "TF_XLA_FLAGS": f"{os.environ.get('TF_XLA_FLAGS', '')} {cache}".strip(),
-        "TF_NUM_INTRAOP_THREADS": "1",
-        "TF_NUM_INTEROP_THREADS": "1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
 
-    def ready(cell):
-        return cell.first is None or (reader_of(cell, out).exists() and cell.first not in running)
+    def command(cell):
+        given = ["--seeds", str(arguments.seeds), "--out", str(out), "--results", str(results)]
+        return ["reproduce", "babi", "--cell", cell.name, *given]
 
-    began = time.time()
-    try:
-        while todo or running:
-            for cell in [c for c in todo if ready(c)][: arguments.jobs - len(running)]:
-                todo.remove(cell)
-                command = [sys.executable, "-m", "lemn_tf.cli", "reproduce", "babi"]
-                command += ["--cell", cell.name, "--seeds", str(arguments.seeds)]
-                command += ["--out", str(out), "--results", str(results)]
-                log = out / "logs" / f"{cell.name}.log"
-                with open(log, "ab") as file:
-                    process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
-                running[cell] = (process, time.time(), log)
-            if not running:  # what is left waits for a cell that failed
-                failed += [cell.name for cell in todo]
-                break
-            time.sleep(1)
-            for cell, (process, start, log) in list(running.items()):
-                if process.poll() is None:
-                    continue
-                del running[cell]
-                path = results / "babi" / f"{cell.name}.json"
-                if process.returncode or not path.exists():
-                    failed.append(cell.name)
-                    console.print(f"{cell.name} failed: see {log}")
-                    continue
-                done += 1
-                error = json.loads(path.read_text())["scores"]["test"]["error_rate"]
-                left = (time.time() - began) / max(done, 1) * len(todo)
-                console.print(
-                    f"[{done}/{len(cells)}] {cell.name}: test error {error:.1f}% "
-                    f"({time.time() - start:.0f} s; about {left / 60:.0f} min left)"
-                )
-    finally:
-        for process, _, _ in running.values():
-            process.terminate()
-    return failed
+    return run_cells(
+        todo,
+        results / "babi",
+        out,
+        command,
+        told=lambda record: f"test error {record['scores']['test']['error_rate']:.1f}%",
+        jobs=arguments.jobs,
+        ready=lambda cell: cell.first is None or reader_of(cell, out).exists(),
+        total=len(cells),
+    )

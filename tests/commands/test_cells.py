@@ -1,0 +1,79 @@
+"""`run_cells`: processes, order, what failed, and what is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import pytest
+
+from lemn_tf.commands import cells
+
+SCRIPT = """
+import json, os, sys
+folder, name = sys.argv[1:]
+print("began", name)
+if name.startswith("bad"):
+    sys.exit("no such luck")
+if not name.startswith("silent"):
+    threads = os.environ.get("TF_NUM_INTRAOP_THREADS", "")
+    record = {"name": name, "threads": threads, "flags": os.environ["TF_XLA_FLAGS"]}
+    with open(os.path.join(folder, name + ".json"), "w") as file:
+        json.dump(record, file)
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    name: str
+    first: str | None = None
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs cells with a script in the place of `lemn`."""
+    monkeypatch.setattr(cells, "LEMN", (sys.executable, "-c", SCRIPT))
+    results = tmp_path / "results"
+    results.mkdir()
+
+    def run(todo, **options):
+        return cells.run_cells(
+            todo,
+            results,
+            tmp_path / "out",
+            command=lambda cell: [str(results), cell.name],
+            told=lambda record: f"threads {record['threads'] or 'all'}",
+            ready=lambda cell: cell.first is None or (results / f"{cell.first}.json").exists(),
+            **options,
+        )
+
+    return run
+
+
+def test_runs_in_order_of_need_and_tells_each_result(run, tmp_path, capsys):
+    todo = [Cell("late", first="early"), Cell("early")]
+    assert run(todo, jobs=1, total=5) == []
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        "[4/5] early: threads all",
+        "[5/5] late: threads all",
+    ]
+    assert "about 0 min left" in lines[-1]
+    assert (tmp_path / "out" / "logs" / "late.log").read_text() == "began late\n"
+
+
+def test_processes_side_by_side_keep_to_one_thread_and_share_programs(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TF_XLA_FLAGS", "--mine=1")
+    assert run([Cell("one"), Cell("two")], jobs=2) == []
+    record = (tmp_path / "results" / "two.json").read_text()
+    assert '"threads": "1"' in record
+    assert f"--mine=1 --tf_xla_persistent_cache_directory={tmp_path / 'out' / 'xla'}" in record
+
+
+def test_names_what_failed_and_what_waited_for_it(run, capsys):
+    todo = [Cell("bad"), Cell("silent"), Cell("good"), Cell("never", first="bad")]
+    assert sorted(run(todo)) == ["bad", "never", "silent"]
+    told = capsys.readouterr().err
+    assert "bad failed: see" in told
+    assert "silent failed: see" in told
+    assert "good: threads 1" in told
