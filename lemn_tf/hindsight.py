@@ -16,6 +16,8 @@ It is not in the paper. It works with any reader that gives the answer a probabi
 
 from __future__ import annotations
 
+import dataclasses
+
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
@@ -71,24 +73,21 @@ def loss(logits: tf.Tensor, value: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.where(free, lost, 0.0), axis=-1)
 
 
+@dataclasses.dataclass(frozen=True)
 class Hindsight:
     """The objective that trains a policy on `keeping_value`; see the module's first lines.
 
-    Args:
+    Attributes:
         discount: weight of a question one step later.
-        entropy, final_entropy: weight of the entropy bonus at the beginning and the end.
+        entropy, final_entropy: weight of the entropy bonus at the beginning and the end (None: as
+            at the beginning).
         scale: weight of the loss.
     """
 
-    def __init__(
-        self,
-        discount: float = 0.98,
-        entropy: float = 0.1,
-        final_entropy: float | None = None,
-        scale: float = 10.0,
-    ):
-        self.discount, self.scale, self.entropy = discount, scale, entropy
-        self.final_entropy = entropy if final_entropy is None else final_entropy
+    discount: float = 0.98
+    entropy: float = dataclasses.field(default=0.1, compare=False)
+    final_entropy: float | None = dataclasses.field(default=None, compare=False)
+    scale: float = 10.0
 
     def __call__(self, rollout):
         ask_at = rollout.episode["ask_at"]
@@ -99,6 +98,5 @@ class Hindsight:
         log_pi = tf.nn.log_softmax(rollout.logits)
         entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
         bonus = tf.reduce_sum(tf.where(rollout.decisions.free, entropy, 0.0), axis=-1)
-        weight = self.entropy + (self.final_entropy - self.entropy) * rollout.progress
         shown = {"hindsight": tf.reduce_mean(lost)}
-        return self.scale * lost - weight * bonus, shown
+        return self.scale * lost - rollout.entropy * bonus, shown

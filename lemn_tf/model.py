@@ -39,7 +39,7 @@ class Rollout(NamedTuple):
         kept: `[B, Q, N]` int64, what was in memory at each question, -1 = unused.
         asked: `[B, Q]` bool, False for padding.
         right: `[B, Q]` bool, whether the reader answered right.
-        progress: scalar, how much of the training is done, 0 to 1.
+        entropy: scalar, weight of the objective's entropy bonus now, see `entropy_at`.
         probability: `[B, Q]`, what the reader gives the right answer, from what was in memory.
         flipped: function that gives the same, `[B, Q, T]`, for memories in which one item of the
             stream is left out, if it was there, or put back, if it was not.
@@ -52,13 +52,27 @@ class Rollout(NamedTuple):
     kept: tf.Tensor
     asked: tf.Tensor
     right: tf.Tensor
-    progress: tf.Tensor
+    entropy: tf.Tensor
     probability: tf.Tensor
     flipped: Callable[[], tf.Tensor]
 
 
 Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
-"""From a rollout to a loss `[B]` for the policy and scalars to show."""
+"""From a rollout to a loss `[B]` for the policy and scalars to show.
+
+An objective may have a schedule, `entropy` and `final_entropy`. Those that are equal but for it
+share compiled programs, from one phase of a training to the next.
+"""
+
+
+def entropy_at(objective: Objective, progress: tf.Tensor | float) -> tf.Tensor:
+    """Weight of an objective's entropy bonus when this share of the training is done, 0 to 1.
+
+    It falls linearly from `objective.entropy` (0 if it has none) to `objective.final_entropy`.
+    """
+    begin = getattr(objective, "entropy", 0.0)
+    end = getattr(objective, "final_entropy", None)
+    return begin + ((begin if end is None else end) - begin) * tf.convert_to_tensor(progress)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -118,6 +132,7 @@ class StreamReader(keras.Model):
             slots, policy, None if self.clairvoyant else view, name="memory"
         )
         self.critic = keras.layers.Dense(1, name="critic")
+        self._program = None  # what the compiled functions are made for
         self._create_weights()
 
     def _create_weights(self):
@@ -231,13 +246,23 @@ class StreamReader(keras.Model):
         self.updates = max(updates, 1)
         if acting is not None and objectives:
             raise ValueError("a policy learns from what it did itself: no objectives with acting=")
-        self._act = self.act if acting is None else self.with_policy(acting).act
-        self._gradients = tf.function(self.gradients, autograph=False, jit_compile=jit_compile)
-        self._outcome = tf.function(self.outcome, autograph=False, jit_compile=jit_compile)
+        reading = (on_policy, on_subsets, keep_share, window, linear)
+        program = (self.objectives, *reading, id(acting), jit_compile)
+        if program != self._program:
+            self._program = program
+            self._act = self.act if acting is None else self.with_policy(acting).act
+            self._gradients = tf.function(self.gradients, autograph=False, jit_compile=jit_compile)
+            self._outcome = tf.function(self.outcome, autograph=False, jit_compile=jit_compile)
         self._meters = {}
 
-    def losses_of(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
-        """The loss of one batch, and a dict of scalars to show."""
+    def losses_of(self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor):
+        """The loss of one batch, and a dict of scalars to show.
+
+        Args:
+            episode: the batch.
+            seed: `[2]`, of everything that is drawn.
+            entropy: `[objectives]`, the weight of the entropy bonus of each.
+        """
         options = {"linear": True} if self.linear else {}
         asked = episode["ask_at"] >= 0
         weight = tf.cast(asked, tf.float32)
@@ -279,12 +304,12 @@ class StreamReader(keras.Model):
                 kept,
                 asked,
                 right,
-                progress,
+                entropy,
                 _chosen(tf.stop_gradient(answer.logits), episode["answers"]),
                 lambda: self._flipped(episode, codes, kept),
             )
-            for objective in self.objectives:
-                losses, shown = objective(rollout)
+            for weight, objective in zip(tf.unstack(entropy), self.objectives, strict=True):
+                losses, shown = objective(rollout._replace(entropy=weight))
                 total += tf.reduce_mean(losses)
                 logs.update(shown)
             free = tf.cast(decisions.free, tf.float32)
@@ -296,21 +321,23 @@ class StreamReader(keras.Model):
         logits = self.reader.read_flipped(queries, tf.stop_gradient(codes), kept)
         return _chosen(tf.stop_gradient(logits), episode["answers"][..., None])
 
-    def gradients(self, episode: Episode, seed: tf.Tensor, progress: tf.Tensor):
+    def gradients(self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor):
         """Gradients of one shard, and its scalars."""
         with tf.GradientTape() as tape:
-            loss, logs = self.losses_of(episode, seed, progress)
+            loss, logs = self.losses_of(episode, seed, entropy)
         variables = [v.value for v in self.trainable_variables]
         return tape.gradient(loss, variables, unconnected_gradients="zero"), logs
 
     def train_step(self, episode: Episode):
         step = tf.cast(self.optimizer.iterations, tf.int32)
+        progress = tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0)
+        entropy = tf.stack([entropy_at(one, progress) for one in self.objectives] or tf.zeros([0]))
         parts = tf.nest.map_structure(lambda x: tf.split(x, self.shards), episode)
         results = [
             self._gradients(
                 {name: part[k] for name, part in parts.items()},
                 tf.stack([self.seed, step * self.shards + k]),
-                tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0),
+                entropy,
             )
             for k in range(self.shards)
         ]

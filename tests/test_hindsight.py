@@ -168,7 +168,7 @@ def test_any_reader_will_do():
             return super().__call__(rollout)
 
     model.compile("sgd", [Spy()], on_policy=0.0, on_subsets=0.0, jit_compile=False)
-    model.losses_of(batch, tf.constant([1, 2]), tf.constant(0.0))
+    model.losses_of(batch, tf.constant([1, 2]), tf.constant([0.1]))
     assert len(seen) == 2
     for held, given in seen:
         for b, q, k in np.ndindex(*given.shape):

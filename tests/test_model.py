@@ -14,7 +14,7 @@ from lemn_tf.pipelines.babi_generator import generate
 from lemn_tf.readers import MemN2N
 from lemn_tf.text import Vocabulary
 
-SEED, NOW = tf.constant([3, 4]), tf.constant(0.25)
+SEED, ENTROPY = tf.constant([3, 4]), tf.constant([0.1, 0.02])
 
 
 def make_model(policy="s-lemn", words=9, length=3, vocabulary=None, slots=2, hops=2):
@@ -87,7 +87,7 @@ def test_compiled_or_not():
     results = []
     for jit_compile in (False, True):
         model.compile("sgd", objectives, jit_compile=jit_compile)
-        results.append(model._gradients(batch, SEED, NOW))
+        results.append(model._gradients(batch, SEED, ENTROPY))
     (plain, logs), (compiled, compiled_logs) = results
     assert set(logs) == set(compiled_logs)
     for name, value in logs.items():
@@ -104,7 +104,7 @@ def test_shards_give_the_mean_of_their_gradients():
     before = [np.array(v) for v in model.trainable_variables]
     halves = [
         model.gradients(
-            {n: x[2 * k : 2 * k + 2] for n, x in batch.items()}, [7, k], tf.constant(0.0)
+            {n: x[2 * k : 2 * k + 2] for n, x in batch.items()}, [7, k], tf.constant([0.1])
         )
         for k in range(2)
     ]
@@ -115,6 +115,34 @@ def test_shards_give_the_mean_of_their_gradients():
         np.testing.assert_allclose(old - np.array(variable), (one + other) / 2, atol=1e-5)
     mean = (halves[0][1]["loss"] + halves[1][1]["loss"]) / 2
     np.testing.assert_allclose(logs["loss"], mean, rtol=1e-5)
+
+
+def test_objectives_that_differ_in_their_schedule_share_a_program():
+    model, batch = make_model(), make_batch()
+    programs, bonus = [], []
+    for schedule in ({"entropy": 0.1}, {"entropy": 3.0, "final_entropy": 1.0}, {"discount": 0.5}):
+        model.compile("sgd", [Hindsight(**schedule)], updates=4, jit_compile=False)
+        programs.append(model._gradients)
+        model.optimizer.iterations.assign(2)
+        bonus.append(float(model_file.entropy_at(model.objectives[0], 0.5)))
+    assert programs[0] is programs[1]
+    assert programs[1] is not programs[2]
+    assert bonus == pytest.approx([0.1, 2.0, 0.1])
+    one, other = (model._gradients(batch, SEED, tf.constant([weight]))[1] for weight in (0.0, 1.0))
+    assert float(other["loss"]) < float(one["loss"])  # entropy is a bonus
+    np.testing.assert_allclose(other["hindsight"], one["hindsight"])
+
+
+def test_the_schedule_reaches_the_loss():
+    """Half-way from 3 to 1 the bonus weighs 2."""
+    batch, losses = make_batch(), []
+    for schedule in ({"entropy": 3.0, "final_entropy": 1.0}, {"entropy": 2.0}):
+        model = make_model()
+        model.compile("sgd", [Hindsight(**schedule)], updates=4, seed=7, jit_compile=False)
+        model.optimizer.build(model.trainable_variables)
+        model.optimizer.iterations.assign(2)
+        losses.append(float(model.train_step(batch)["loss"]))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_random_past():
@@ -191,7 +219,7 @@ def test_training_under_another_policy_leaves_ours_alone():
     model.compile(keras.optimizers.SGD(0.1), acting="fifo", on_subsets=0.0, jit_compile=False)
     _, kept = model._act(batch)
     assert kept[0, 0].numpy().tolist() == [4, 5]
-    gradients, _ = model.gradients(batch, SEED, NOW)
+    gradients, _ = model.gradients(batch, SEED, ENTROPY)
     moved = {
         v.path: float(tf.norm(g)) for v, g in zip(model.trainable_variables, gradients, strict=True)
     }

@@ -7,6 +7,7 @@ TF-Agents collected. From the same actions both come to the same gradients.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from tf_agents.utils import value_ops
 from lemn_tf import memory
 from lemn_tf.agents.environment import leaving
 from lemn_tf.agents.policy import EvictionPolicy, choices
-from lemn_tf.model import StreamReader
+from lemn_tf.model import StreamReader, entropy_at
 
 
 class Losses(NamedTuple):
@@ -88,36 +89,29 @@ def actor_critic_loss(
     )
 
 
+@dataclasses.dataclass(frozen=True)
 class ActorCritic:
     """The paper's objective for `StreamReader.compile`: reward for answers, credit by GAE.
 
-    Args:
+    Attributes:
         discount: gamma.
         gae_lambda: lambda.
-        entropy, final_entropy: weight of the entropy bonus at the beginning and the end.
+        entropy, final_entropy: weight of the entropy bonus at the beginning and the end (None: as
+            at the beginning).
         value: weight of the value loss.
         reward: "sign" for +1 / -1 an answer as in the paper, "probability" of the right answer.
     """
 
-    def __init__(
-        self,
-        discount: float = 0.95,
-        gae_lambda: float = 0.95,
-        entropy: float = 0.03,
-        final_entropy: float | None = None,
-        value: float = 0.5,
-        reward: str = "sign",
-    ):
-        if reward not in ("sign", "probability"):
-            raise ValueError(f"reward must be 'sign' or 'probability'; got {reward!r}")
-        self.discount, self.gae_lambda, self.value, self.reward = (
-            discount,
-            gae_lambda,
-            value,
-            reward,
-        )
-        self.entropy = entropy
-        self.final_entropy = entropy if final_entropy is None else final_entropy
+    discount: float = 0.95
+    gae_lambda: float = 0.95
+    entropy: float = dataclasses.field(default=0.03, compare=False)
+    final_entropy: float | None = dataclasses.field(default=None, compare=False)
+    value: float = 0.5
+    reward: str = "sign"
+
+    def __post_init__(self):
+        if self.reward not in ("sign", "probability"):
+            raise ValueError(f"reward must be 'sign' or 'probability'; got {self.reward!r}")
 
     def __call__(self, rollout):
         episode, decisions = rollout.episode, rollout.decisions
@@ -143,12 +137,11 @@ class ActorCritic:
             "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),
             "value_loss": tf.reduce_mean(losses.value),
         }
-        return self.total(losses, rollout.progress), shown
+        return self.total(losses, rollout.entropy), shown
 
-    def total(self, losses: Losses, progress: tf.Tensor | float = 0.0) -> tf.Tensor:
-        """The weighted sum of the losses, `[B]`, when this share of the training is done."""
-        weight = self.entropy + (self.final_entropy - self.entropy) * progress
-        return losses.policy + self.value * losses.value - weight * losses.entropy
+    def total(self, losses: Losses, entropy: tf.Tensor | float) -> tf.Tensor:
+        """The sum of the losses, `[B]`, with this weight of the entropy bonus."""
+        return losses.policy + self.value * losses.value - entropy * losses.entropy
 
 
 class ActorCriticAgent(tf_agent.TFAgent):
@@ -242,7 +235,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
         begins = valid & (experience.is_first() | (tf.range(tf.shape(valid)[1]) == 0))
         streams = tf.maximum(tf.reduce_sum(tf.cast(begins, tf.float32)), 1.0)
         progress = tf.cast(self.train_step_counter, tf.float32) / self._updates
-        rows = self._objective.total(losses, tf.minimum(progress, 1.0))
+        weight = entropy_at(self._objective, tf.minimum(progress, 1.0))
+        rows = self._objective.total(losses, weight)
         loss = tf.reduce_sum(rows if weights is None else rows * weights) / streams
         extra = {
             "return": tf.reduce_sum(tf.where(valid, experience.reward, 0.0)) / streams,
