@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
 from lemn_tf.readers.base import Answer, Reader
+from lemn_tf.readers.feedback import attend, lstm, read, recurrence
 
-MASKED = -1e9
 PADDING = [[0, 0], [1, 1], [1, 1], [0, 0]]
 
 
@@ -228,11 +228,9 @@ class MQN(Reader):
         return Answer(self.actor(seen.output), seen.attention)
 
     def _retrieve(self, h, codes, ids):
-        used = ids != EMPTY
         keys, values = tf.split(codes, 2, axis=-1)
-        scores = tf.einsum("...d,...nd->...n", h, keys)
-        p = tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, h.dtype)
-        return tf.einsum("...n,...nd->...d", p, values), p
+        p = attend(h, keys, ids != EMPTY)
+        return read(p, values), p
 
     def _output(self, h, o):
         linear, rest = tf.split(self.mix(h) + o, [self.units // 2, (self.units + 1) // 2], axis=-1)
@@ -280,34 +278,15 @@ class FRMQN(MQN):
 
     def _context(self, query, carry):
         h, c, o = carry
-        gates = query + self.recurrent(tf.concat([h, o], axis=-1))
-        i, f, u, g = tf.split(gates, 4, axis=-1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-        return tf.sigmoid(u) * tf.tanh(c), c
+        return lstm(query + self.recurrent(tf.concat([h, o], axis=-1)), c)[:2]
 
     def unroll(self, query, codes, ids):
-        (batch, slots), steps = (ids.shape[0], ids.shape[2]), ids.shape[1]
-        query, codes, ids = (_time_major(x) for x in (query, codes, ids))
-
-        def step(t, carry, hidden, attention):
-            h, c = self._context(query[t], carry)
-            o, p = self._retrieve(h, codes[t], ids[t])
-            both = tf.concat([h, o], axis=-1)
-            return t + 1, (h, c, o), hidden.write(t, both), attention.write(t, p)
-
-        arrays = (
-            tf.TensorArray(tf.float32, steps, element_shape=[batch, 2 * self.units]),
-            tf.TensorArray(tf.float32, steps, element_shape=[batch, slots]),
-        )
-        zero = tf.zeros([batch, self.units])
-        _, _, hidden, attention = tf.while_loop(
-            lambda t, *_: t < steps,
-            step,
-            (0, (zero, zero, zero), *arrays),
-            maximum_iterations=steps,
-        )
-        h, o = tf.split(_time_major(hidden.stack()), 2, axis=-1)
-        return self._output(h, o), _time_major(attention.stack())
+        query, codes, ids = (_time_major(x) for x in (query + self.recurrent.bias, codes, ids))
+        keys, values = tf.split(codes, 2, axis=-1)
+        kernel = tf.convert_to_tensor(self.recurrent.kernel)
+        states, attention = recurrence(query, keys, values, ids != EMPTY, kernel)
+        h, o = tf.split(_time_major(states), 2, axis=-1)
+        return self._output(h, o), _time_major(attention)
 
 
 def _time_major(x: tf.Tensor) -> tf.Tensor:

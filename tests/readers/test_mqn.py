@@ -157,6 +157,38 @@ def test_all_steps_at_once_are_the_steps_one_by_one(kind, episode):
         np.testing.assert_allclose(attention[:, t], seen.attention, atol=1e-5)
 
 
+def test_the_gradient_of_all_steps_at_once_is_that_of_the_steps_one_by_one(episode, generator):
+    """Of outputs and attention, with regard to inputs and weights, compiled or not."""
+    reader = FRMQN(**SMALL)
+    query, codes, ids = (tf.constant(x) for x in episode)
+    weigh = [
+        tf.constant(generator.normal(size=[2, 5, width]), tf.float32) for width in (UNITS, SLOTS)
+    ]
+    weights = [reader.recurrent.kernel.value, reader.recurrent.bias.value, reader.mix.kernel.value]
+
+    def one_by_one():
+        carry, seen = reader.initial_carry(2), []
+        for t in range(query.shape[1]):
+            seen.append(reader.glance(query[:, t], codes[:, t], ids[:, t], carry))
+            carry = seen[-1].carry
+        return [tf.stack([getattr(s, n) for s in seen], axis=1) for n in ("output", "attention")]
+
+    def gradients(run):
+        with tf.GradientTape() as tape:
+            tape.watch([query, codes])
+            total = tf.add_n([tf.reduce_sum(w * x) for w, x in zip(weigh, run(), strict=True)])
+        return tape.gradient(total, [query, codes, *weights])
+
+    expected = gradients(one_by_one)
+    for jit_compile in (False, True):
+        found = tf.function(
+            lambda: gradients(lambda: reader.unroll(query, codes, ids)), jit_compile=jit_compile
+        )()
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+            assert np.abs(other).max() > 0.01
+
+
 @pytest.mark.parametrize("kind", [MQN, FRMQN])
 def test_it_answers_from_a_memory_of_frames(kind, generator):
     reader = kind(**SMALL)
