@@ -85,6 +85,8 @@ class Navigator(keras.Model):
         hidden: width of h in S-LEMN and ST-LEMN; default a quarter of `width`.
         size: height and width of a frame.
         filters: of the two convolutions.
+        temperature: how it plays when it is not learning: actions drawn from
+            softmax(logits / temperature), 0 for the likeliest. What to forget is never drawn then.
 
     Call arguments:
         inputs: `(frames [B, H, W, 3], MemoryState of frames)`.
@@ -112,9 +114,12 @@ class Navigator(keras.Model):
         hidden: int | None = None,
         size: tuple[int, int] = (32, 32),
         filters: tuple[int, int] = (32, 64),
+        temperature: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if temperature < 0:
+            raise ValueError(f"expected a temperature of at least 0, got {temperature}")
         if reader not in READERS:
             raise ValueError(f"expected a reader {' or '.join(READERS)}, got {reader!r}")
         self.settings = {
@@ -126,6 +131,7 @@ class Navigator(keras.Model):
             "hidden": hidden,
             "size": tuple(size),
             "filters": tuple(filters),
+            "temperature": temperature,
         }
         if policy == "oracle":
             raise ValueError("expected a policy that an agent can follow; got the clairvoyant one")
@@ -146,6 +152,17 @@ class Navigator(keras.Model):
     def learns(self) -> bool:
         """Whether the retention policy has weights to train."""
         return bool(self.memory.policy.weights)
+
+    @property
+    def temperature(self) -> float:
+        """How it plays; see the class."""
+        return self.settings["temperature"]
+
+    def playing_at(self, temperature: float) -> Navigator:
+        """A copy of the agent that plays at another temperature."""
+        other = Navigator(**{**self.settings, "temperature": temperature})
+        other.set_weights(self.get_weights())
+        return other
 
     def look(self, frames: tf.Tensor) -> Views:
         """Everything that depends on a frame alone, `[K, H, W, 3]` -> `Views` of K rows."""

@@ -1,4 +1,8 @@
-"""Evaluation of a `Navigator`: every map, every start heading, the likeliest action each time."""
+"""Evaluation of a `Navigator`: every map, every start heading.
+
+An agent plays as its temperature says: the likeliest action each time, or drawn with a fixed seed.
+The same agent and maps give the same scores.
+"""
 
 from __future__ import annotations
 
@@ -114,5 +118,5 @@ class Evaluator:
 
 
 def evaluate(model: Navigator, world: World, jit_compile: bool = True) -> Scores:
-    """Plays every map of a world from every heading, greedily; see `Evaluator`."""
+    """Plays every map of a world from every heading; see `Evaluator`."""
     return Evaluator(world, jit_compile=jit_compile)(model)

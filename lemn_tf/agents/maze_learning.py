@@ -43,6 +43,7 @@ class Recipe:
             goal from wherever the agent has got to, and asks the first number of D which goal that
             is; falls linearly and is gone half-way. What to forget is left to the return.
         value: weight of the value loss.
+        temperature: how the agent plays when it is validated, and ever after; see `Navigator`.
         validate_every: updates between two validations.
     """
 
@@ -59,6 +60,7 @@ class Recipe:
     eviction_entropy: float = 0.005
     guidance: float = 0.0
     value: float = 0.5
+    temperature: float = 0.0
     validate_every: int = 100
 
     def __post_init__(self):
@@ -78,6 +80,7 @@ RECIPES = {
         entropy=0.03,
         final_entropy=0.01,
         guidance=1.0,
+        temperature=0.5,
         validate_every=200,
     ),
 }

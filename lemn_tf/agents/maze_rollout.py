@@ -21,6 +21,9 @@ from lemn_tf.mazes.maps import LIME, YELLOW
 from lemn_tf.mazes.world import World
 from lemn_tf.retention.base import Cells, choose, gumbel
 
+PLAYED = (2018, 4)
+"""Seed of the actions of an agent that plays with a temperature: a game can be played again."""
+
 
 def buckets(largest: int, least: int = 16) -> list[int]:
     """Sizes to pad to: 16, 24, 32, 48, 64, 96, ... and, last, `largest`.
@@ -204,7 +207,8 @@ def walk(
         tables: the maps.
         starts: int32 `[B]`, the poses they begin in.
         steps: T, at least the longest limit; longer episodes are cut there.
-        seed: `[2]` int32 to draw actions and evictions; None takes the likeliest of each.
+        seed: `[2]` int32 to draw actions and evictions, for learning. None plays: the likeliest
+            evictions, and actions as the agent's temperature says, drawn with a seed of their own.
         details: also record attention, and the probabilities of actions and evictions.
         script: int32 `[B, T]`, actions to take instead of the agent's own.
 
@@ -243,7 +247,10 @@ def walk(
         frame = tf.gather(tables.frame, pose)
         seen = see(model, views, frame, state, carry)
         logits = model.reader.actor(seen.output)
-        action = draw(logits, state.clock, seed)
+        if seed is None:
+            action = draw(logits, state.clock, tf.constant(PLAYED), model.temperature)
+        else:
+            action = draw(logits, state.clock, seed)
         if script is not None:
             action = script[:, t]
         cells, after, wish, slot = remember(model, views, frame, state, seen.attention, seed)
@@ -332,9 +339,12 @@ def remember(
     return cells, memory.evict_from(cells._replace(carry=scores.carry), slot), logits, slot
 
 
-def draw(logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
-    """Actions `[B]`: samples of the softmax of `[B, A]` logits; without a seed the likeliest."""
-    if seed is not None:
+def draw(
+    logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor, temperature: float = 1.0
+) -> tf.Tensor:
+    """Actions `[B]` drawn from softmax(logits `[B, A]` / temperature); the likeliest if it is 0."""
+    if temperature:
+        logits /= temperature
         places = tf.range(logits.shape[-1], dtype=tf.int64)
         places = tf.broadcast_to(places, tf.shape(logits))
         # Another seed than that of the evictions of the same step.

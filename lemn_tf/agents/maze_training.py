@@ -75,7 +75,8 @@ class Settings:
     def build(self) -> Navigator:
         """An untrained agent."""
         keras.utils.set_random_seed(self.seed)
-        return Navigator(self.reader, self.slots, self.policy, self.units, self.width, self.hidden)
+        sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
+        return Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
 
     def config(self) -> dict:
         return json.loads(json.dumps({"task": "maze", **dataclasses.asdict(self)}))

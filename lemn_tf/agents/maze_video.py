@@ -27,7 +27,7 @@ INK, FAINT, BLUE, ORANGE, RED = "#202020", "#c8c8c8", "#3b6fb5", "#d98324", "#c6
 
 
 def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str, np.ndarray]:
-    """Walks one episode greedily and tells everything about it.
+    """Plays one episode and tells everything about it.
 
     Args:
         model: the agent.

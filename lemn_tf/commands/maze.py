@@ -26,6 +26,7 @@ CHANGES = {
     "final_entropy": (float, "the same at the end"),
     "eviction_entropy": (float, "weight of the entropy of what is forgotten"),
     "guidance": (float, "weight of a loss that asks for the shortest way; gone half-way"),
+    "temperature": (float, "how the agent plays: softmax(logits / T), 0 for the likeliest action"),
     "clip": (float, "largest norm of the gradient"),
     "validate_every": (int, "updates between two validations"),
 }
@@ -148,12 +149,18 @@ def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--maps", metavar="F", help="a file of maps to play, all of them")
     parser.add_argument(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="actions drawn from softmax(logits / T), 0 for the likeliest (default the agent's)",
+    )
+    parser.add_argument(
         "--count", type=whole_number(1), default=200, help="maps to generate if no file is given"
     )
 
 
 def score(model, env: str = "imaze", lengths=None, maps: str | None = None, count: int = 200):
-    """Plays mazes from every start heading, taking the likeliest action each time.
+    """Plays mazes from every start heading.
 
     Args:
         model: the agent.
@@ -186,7 +193,7 @@ def score(model, env: str = "imaze", lengths=None, maps: str | None = None, coun
     scores = evaluate(model, world, jit_compile=False)
     result = {
         "env": env if maps is None else str(maps),
-        **{name: model.settings[name] for name in ("reader", "policy", "slots")},
+        **{name: model.settings[name] for name in ("reader", "policy", "slots", "temperature")},
         **scores.summary(),
     }
     if by is not None:
@@ -202,6 +209,8 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     if arguments.lengths and env != "imaze":
         raise ValueError("expected lengths with imaze only")
     model = load(arguments.run)
+    if arguments.temperature is not None:
+        model = model.playing_at(arguments.temperature)
     result = score(model, env, arguments.lengths, arguments.maps, arguments.count)
     if arguments.json:
         print(json.dumps(result))

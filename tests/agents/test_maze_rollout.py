@@ -192,3 +192,20 @@ def test_the_indicator_is_remembered_while_it_is_in_memory(course):
     walked, _ = walk(model, course.tables, starts, STEPS, script=tf.constant(script))
     held = course.indicator[walked.entries[0, :, :-1]] & (walked.ids[0, :, :-1].numpy() != EMPTY)
     np.testing.assert_array_equal(held.any(-1)[:6], [False, False, True, True, True, False])
+
+
+def test_temperature(course):
+    """Played at 0 the likeliest action is taken; at 1 others are too, the same ones every time."""
+    starts = tf.constant(course.spawn.reshape(-1))
+    cold = agent("mqn", "fifo")
+    taken = []
+    for model in (cold, cold.playing_at(1.0), cold.playing_at(1.0)):
+        lived, _ = walk(model, course.tables, starts, course.limit, details=True)
+        likeliest = tf.argmax(lived.shown["actions"], axis=-1, output_type=tf.int32)
+        agrees = tf.boolean_mask(lived.action == likeliest, lived.valid)
+        assert bool(tf.reduce_all(agrees)) == (model.temperature == 0)
+        taken.append(lived.action.numpy())
+    np.testing.assert_array_equal(taken[1], taken[2])
+    assert (taken[0] != taken[1]).any()
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        cold.playing_at(-1.0)
