@@ -39,7 +39,7 @@ def main() -> None:
         reader=arguments.reader,
         policy=arguments.policy,
         slots=slots,
-        recipe=RECIPES[arguments.env],
+        recipe=RECIPES[arguments.env, arguments.reader],
     )
     learner, supply = Learner(settings.build(), settings.recipe), Supply(settings)
     spent, frames, update, compiling, acting = 0.0, 0.0, 0, 0.0, 0.0

@@ -70,21 +70,28 @@ class Recipe:
             )
 
 
+_CORRIDOR = Recipe(frames=2_000_000)
+_MAZE = Recipe(
+    frames=4_000_000,
+    episodes=32,
+    maps=8,
+    final_rate=0.1,
+    entropy=0.03,
+    final_entropy=0.01,
+    guidance=1.0,
+    validate_every=200,
+)
 RECIPES = {
-    "imaze": Recipe(frames=2_000_000),
-    "single-indicator": Recipe(
-        frames=4_000_000,
-        episodes=32,
-        maps=8,
-        final_rate=0.1,
-        entropy=0.03,
-        final_entropy=0.01,
-        guidance=1.0,
-        temperature=0.5,
-        validate_every=200,
+    ("imaze", "mqn"): _CORRIDOR,
+    ("imaze", "frmqn"): _CORRIDOR,
+    # MQN cannot tell where it has just been: its best policy leaves much to chance. It takes more
+    # episodes to judge, and must be played as it was learned.
+    ("single-indicator", "mqn"): dataclasses.replace(
+        _MAZE, frames=8_000_000, episodes=64, temperature=1.0
     ),
+    ("single-indicator", "frmqn"): _MAZE,
 }
-"""The recipes by environment."""
+"""The recipes by environment and reader."""
 
 
 class Batch(NamedTuple):

@@ -28,7 +28,7 @@ from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe
 from lemn_tf.agents.maze_rollout import Course, make_course
 from lemn_tf.mazes import Maze, World, build, imaze_world, load_jsonl, random_mazes
 
-ENVIRONMENTS = tuple(RECIPES)
+ENVIRONMENTS = ("imaze", "single-indicator")
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
 
@@ -62,7 +62,7 @@ class Settings:
     width: int = 32
     hidden: int | None = None
     seed: int = 0
-    recipe: Recipe = RECIPES["imaze"]
+    recipe: Recipe = RECIPES["imaze", "mqn"]
 
     def __post_init__(self):
         if self.env not in ENVIRONMENTS:

@@ -108,7 +108,7 @@ def settings_from(arguments: argparse.Namespace):
         width=arguments.width,
         hidden=arguments.hidden,
         seed=arguments.seed,
-        recipe=dataclasses.replace(RECIPES[arguments.env], **changes),
+        recipe=dataclasses.replace(RECIPES[arguments.env, arguments.reader], **changes),
     )
 
 

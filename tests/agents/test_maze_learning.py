@@ -167,5 +167,5 @@ def test_a_short_way_is_learned():
 def test_recipes_are_checked():
     with pytest.raises(ValueError, match="multiple of maps; got 10 and 4"):
         Recipe(episodes=10, maps=4)
-    assert RECIPES["imaze"].entropy == 0.07
-    assert RECIPES["imaze"].clip == 0.5
+    assert RECIPES["imaze", "mqn"].entropy == 0.07
+    assert RECIPES["imaze", "mqn"].clip == 0.5
