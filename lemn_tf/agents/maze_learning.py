@@ -79,6 +79,7 @@ _MAZE = Recipe(
     entropy=0.03,
     final_entropy=0.01,
     guidance=1.0,
+    temperature=0.25,
     validate_every=200,
 )
 RECIPES = {

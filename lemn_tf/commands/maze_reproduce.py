@@ -175,9 +175,11 @@ def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
         if not found:
             continue
         best = max(found, key=lambda one: (one["best_validation"], -one["seed"]))
-        presets.mkdir(parents=True, exist_ok=True)
-        written.append(presets / f"{row}.npz")
-        maze.load(runs / f"{row}-seed{best['seed']}").save_to(written[-1], half=True)
+        run = runs / f"{row}-seed{best['seed']}"
+        if run.exists():  # a result may have come from elsewhere, and its preset with it
+            presets.mkdir(parents=True, exist_ok=True)
+            written.append(presets / f"{row}.npz")
+            maze.load(run).save_to(written[-1], half=True)
     return written
 
 
@@ -231,8 +233,8 @@ def maze_table(found: list[dict]) -> str:
         "# Single Goal with Indicator: success %",
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
-        "start heading, actions drawn at temperature 0.5 with a fixed seed. Trained with guidance, "
-        "see docs/mazes.md. "
+        "start heading; actions are drawn with a fixed seed, FRMQN's at temperature 0.25, MQN's at "
+        "1. Trained with guidance, see docs/mazes.md. "
         "The paper's numbers are for the maps of Oh et al. (2016).",
         "",
         "| run | test | large | paper test | paper large | frames | minutes |",
@@ -253,7 +255,10 @@ def _commands(found: list[dict]) -> list[str]:
     """What to type to get each run again, and how long all of them took."""
     hours = sum(one["training_seconds"] for one in found) / 3600
     lines = ["", f"Trainings: {len(found)}, {hours:.1f} hours of one core in all.", ""]
-    return lines + [f"- `{one['command']}` (commit {one['commit']})" for one in found]
+    for one in found:
+        note = f"; {one['note']}" if "note" in one else ""
+        lines.append(f"- `{one['command']}` (commit {one['commit']}{note})")
+    return lines
 
 
 def plot(found: list[dict], width: int = 640, height: int = 360) -> str:

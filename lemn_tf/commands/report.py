@@ -101,9 +101,10 @@ def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
         if records:
             seed = _best(records)["seed"]
             model = runs / f"st-lemn-{variant}-{slots}-seed{seed}" / "model.keras"
-            presets.mkdir(parents=True, exist_ok=True)
-            copied.append(presets / f"babi-{variant}-st-lemn-{slots}.keras")
-            shutil.copyfile(model, copied[-1])
+            if model.exists():  # a result may have come from elsewhere, and its preset with it
+                presets.mkdir(parents=True, exist_ok=True)
+                copied.append(presets / f"babi-{variant}-st-lemn-{slots}.keras")
+                shutil.copyfile(model, copied[-1])
     return copied
 
 
