@@ -30,7 +30,9 @@ def settings(monkeypatch):
     monkeypatch.setattr(
         maze_training,
         "Navigator",
-        lambda reader, slots, policy, *_: maze.Navigator(reader, slots, policy, **small),
+        lambda reader, slots, policy, *_, **play: maze.Navigator(
+            reader, slots, policy, **small, **play
+        ),
     )
     yield Settings(lengths=(4,), policy="fifo", slots=2, recipe=RECIPE)
     tf.config.run_functions_eagerly(False)

@@ -34,7 +34,6 @@ def tiny(files, row, **changes) -> babi.Settings:
         slots=3,
         recipe=row.recipe,
         episodes=TINY[row.recipe],
-        hidden=row.hidden,
         shuffle=row.shuffle,
         **changes,
     )
