@@ -24,7 +24,7 @@ from lemn_tf.commands.serving import Chat, Export, Serve
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
-"""Half the time to compile, and programs of our size run faster for it: see results/speed.md."""
+"""Programs of many small loops run faster without these passes: see results/speed.md."""
 
 
 class Command(Protocol):
