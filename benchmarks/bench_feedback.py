@@ -34,7 +34,10 @@ def main() -> None:
     def normal(*shape):
         return tf.constant(generator.normal(size=shape), tf.float32) * 0.3
 
-    query, codes = normal(batch, steps, 4 * reader.units), normal(batch, steps, slots, 512)
+    query, codes = (
+        normal(batch, steps, 4 * reader.units),
+        normal(batch, steps, slots, 2 * reader.units),
+    )
     ids = tf.broadcast_to(tf.range(slots, dtype=tf.int64), [batch, steps, slots])
     weights = [reader.recurrent.kernel.value, reader.recurrent.bias.value]
 
