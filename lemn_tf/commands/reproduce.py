@@ -46,9 +46,9 @@ ROWS = {
         # Matching with the input begins with strong opinions: it needs a push to try others.
         Row("im-lemn", "im-lemn", "lemn", 160_000, _IM, entropy=0.5),
         Row("fifo-paper", "fifo", "paper", 16_000, _FIFO),
-        Row("st-lemn-paper", "st-lemn", "paper", 64_000, _ST),
-        Row("s-lemn-paper", "s-lemn", "paper", 64_000, _S),
-        Row("im-lemn-paper", "im-lemn", "paper", 64_000, _IM),
+        Row("st-lemn-paper", "st-lemn", "paper", 96_000, _ST),
+        Row("s-lemn-paper", "s-lemn", "paper", 96_000, _S),
+        Row("im-lemn-paper", "im-lemn", "paper", 96_000, _IM),
         Row("shuffled-s-lemn", "s-lemn", "lemn", 48_000, _SHUFFLED_S, shuffle=True),
         Row("shuffled-st-lemn", "st-lemn", "lemn", 48_000, _SHUFFLED_ST, shuffle=True),
     )
