@@ -233,12 +233,12 @@ def maze_table(found: list[dict]) -> str:
         "# Single Goal with Indicator: success %",
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
-        "start heading; actions are drawn with a fixed seed, FRMQN's at temperature 0.25, MQN's at "
-        "1. Trained with guidance, see docs/mazes.md. "
+        "start heading; actions are drawn with a fixed seed at the temperature of the reader's "
+        "recipe. Trained with guidance, see docs/mazes.md. "
         "The paper's numbers are for the maps of Oh et al. (2016).",
         "",
-        "| run | test | large | paper test | paper large | frames | minutes |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| run | test | large | paper test | paper large | temperature | frames | minutes |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for one in found:
         split = one["scores"]["per_split"]
@@ -246,7 +246,8 @@ def maze_table(found: list[dict]) -> str:
         name = f"{one['reader']} {one['policy']}, seed {one['seed']}"
         lines.append(
             f"| {name} | {split['test']['success_rate']:.1f} | {split['large']['success_rate']:.1f}"
-            f" | {paper[0]} | {paper[1]} | {one['frames']:,} | {one['training_seconds'] / 60:.0f} |"
+            f" | {paper[0]} | {paper[1]} | {one['scores']['temperature']:g}"
+            f" | {one['frames']:,} | {one['training_seconds'] / 60:.0f} |"
         )
     return "\n".join([*lines, *_commands(found)]) + "\n"
 

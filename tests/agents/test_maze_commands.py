@@ -132,7 +132,10 @@ def test_the_plan_and_its_report(tmp_path):
         record = {
             **vars(cell),
             "row": cell.row,
-            "scores": {group: {name: {"success_rate": rate} for name, rate in by.items()}},
+            "scores": {
+                group: {name: {"success_rate": rate} for name, rate in by.items()},
+                "temperature": 0.25,
+            },
             "frames": 1000,
             "training_seconds": 60.0,
             "command": maze_reproduce.reproduce_command(cell, arguments),
@@ -142,7 +145,7 @@ def test_the_plan_and_its_report(tmp_path):
     written = maze_reproduce.write_report(tmp_path)
     assert [path.name for path in written] == ["imaze.svg", "imaze.md", "maze.md"]
     assert "| mqn st-lemn, seed 0 | 100 | 50 | 1,000 | 1 |" in written[1].read_text()
-    assert "| 90.0 | 80.0 | 84.3 | 91.2 |" in written[2].read_text()
+    assert "| 90.0 | 80.0 | 84.3 | 91.2 | 0.25 |" in written[2].read_text()
     assert (
         "lemn reproduce maze --envs imaze --readers mqn --policies st-lemn"
         in written[1].read_text()
