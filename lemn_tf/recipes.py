@@ -5,8 +5,8 @@ start, random parts of whole stories), then policy and reader learn together, th
 of the time on random parts so that the two do not co-adapt. The policy first learns from stories as
 they are, which shows it the way, and then from stories with names exchanged, which keeps it from
 learning them by heart. `paper` is the procedure of the paper: the reader is pretrained under FIFO,
-then everything learns jointly by actor-critic. The paper counts 50,000 and 200,000 steps and does not
-say how many episodes make one; ours are shorter, 12,500 and 6,250 updates of 32 episodes.
+then everything learns jointly by actor-critic. The paper has 50,000 and 200,000 steps, not saying
+how many episodes make one; ours are 12,500 and 6,250 updates of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
 ['linear start', 'reader', 'policy', 'polish']
