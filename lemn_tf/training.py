@@ -27,8 +27,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.model import Objective, StreamReader
+from lemn_tf.model import StreamReader
 from lemn_tf.recipes import Phase
+from lemn_tf.rollout import Objective
 
 EPOCH = 8_000
 """Episodes between two validations."""

@@ -25,7 +25,8 @@ from tf_agents.utils import value_ops
 from lemn_tf import memory
 from lemn_tf.agents.environment import leaving
 from lemn_tf.agents.policy import EvictionPolicy, choices
-from lemn_tf.model import StreamReader, entropy_at
+from lemn_tf.model import StreamReader
+from lemn_tf.rollout import entropy_at
 
 
 class Losses(NamedTuple):
