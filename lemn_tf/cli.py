@@ -9,6 +9,7 @@ without a traceback, and exits with code 2.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -76,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
+    # A program for each shape is meant: no warning about retracing.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
         return COMMANDS[arguments.command].run(arguments) or 0
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does

@@ -244,6 +244,8 @@ class StreamReader(keras.Model):
             logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
             found = tf.cast(supported(kept, episode["support"]), tf.float32)
             logs["support_recall"] = tf.reduce_sum(found * weight) / questions
+            reward = tf.where(right, 1.0, -1.0) * weight
+            logs["return"] = tf.reduce_mean(tf.reduce_sum(reward, axis=1))
         if self.objectives:
             vectors = self.memory.encode(episode["items"])
             scores = self.memory.replay(vectors, decisions, seed)
@@ -283,6 +285,11 @@ class StreamReader(keras.Model):
         step = tf.cast(self.optimizer.iterations, tf.int32)
         progress = tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0)
         entropy = tf.stack([entropy_at(one, progress) for one in self.objectives] or tf.zeros([0]))
+        size = episode["length"].shape[0]
+        if size is not None and size % self.shards:
+            raise ValueError(
+                f"expected batches that {self.shards} shards divide, got one of {size}"
+            )
         parts = tf.nest.map_structure(lambda x: tf.split(x, self.shards), episode)
         results = [
             self._gradients(
@@ -348,6 +355,9 @@ class StreamReader(keras.Model):
         return list(getattr(self, "_meters", {}).values())
 
     # -- saving -----------------------------------------------------------------------------------
+
+    def get_compile_config(self):
+        """None: how a model is trained is not saved with it; `compile` a loaded one again."""
 
     def get_config(self):
         policy = self.memory.policy

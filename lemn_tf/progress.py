@@ -13,7 +13,32 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from lemn_tf.recipes import Phase
 
 
-class Bar(keras.callbacks.Callback):
+class Rate(keras.callbacks.Callback):
+    """Adds `episodes_per_second` to what `fit` reports: put it before TensorBoard's callback.
+
+    Args:
+        batch_size: episodes in a batch.
+    """
+
+    def __init__(self, batch_size: int):
+        super().__init__()
+        self.batch_size, self.rate = batch_size, 0.0
+
+    def on_train_begin(self, logs=None):
+        self.began, self.batches = None, 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.began is None:  # the first batch compiles: it does not count for the rate
+            self.began = time.time()
+            return
+        self.batches += 1
+        self.rate = self.batches * self.batch_size / (time.time() - self.began)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["episodes_per_second"] = self.rate
+
+
+class Bar(Rate):
     """A progress bar for one phase: episodes a second, time left, and the last validation.
 
     Args:
@@ -22,7 +47,7 @@ class Bar(keras.callbacks.Callback):
     """
 
     def __init__(self, phase: Phase, console: Console | None = None):
-        super().__init__()
+        super().__init__(phase.batch_size)
         self.phase, self.console = phase, console or Console(stderr=True)
         self.total = max(1, phase.episodes // phase.batch_size)
         self.progress = Progress(
@@ -35,26 +60,22 @@ class Bar(keras.callbacks.Callback):
             disable=not self.console.is_terminal,
         )
         self.task = self.progress.add_task(phase.name, total=self.total, rate="-", valid="")
-        self.rate, self.shown = 0.0, 0.0
+        self.shown = 0.0
 
     def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
         self.progress.start()
-        self.began, self.batches = None, 0
 
     def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
         now = time.time()
-        if self.began is None:  # the first batch compiles: it does not count for the rate
-            self.began = now
-            return
-        self.batches += 1
-        self.rate = self.batches * self.phase.batch_size / (now - self.began)
-        if now - self.shown > 0.2:
+        if self.rate and now - self.shown > 0.2:
             done = int(self.model.optimizer.iterations.numpy())
             self.progress.update(self.task, completed=done, rate=f"{self.rate:,.0f}")
             self.shown = now
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["episodes_per_second"] = self.rate
+        super().on_epoch_end(epoch, logs)
         done = int(self.model.optimizer.iterations.numpy())
         error = 100 * (1 - logs.get("val_accuracy", 0.0))
         valid = f"validation error {error:.1f}%"
@@ -66,7 +87,8 @@ class Bar(keras.callbacks.Callback):
             )
 
     def on_train_end(self, logs=None):
-        if int(self.model.optimizer.iterations.numpy()) >= self.total:
+        done = int(self.model.optimizer.iterations.numpy()) >= self.total
+        if done or self.model.stop_training:  # a phase is one `fit` after another
             self.progress.stop()
 
 
@@ -94,6 +116,4 @@ class EvictionAges(keras.callbacks.Callback):
         step = int(self.model.optimizer.iterations.numpy())
         with self.writer.as_default():
             tf.summary.histogram("age of evicted items", tf.cast(ages, tf.float32), step)
-            for name, value in (logs or {}).items():
-                tf.summary.scalar(name, value, step)
         self.writer.flush()

@@ -96,6 +96,10 @@ RECIPES = {
 }
 """The known recipes by name."""
 
+SUITED = {("lemn", "im-lemn"): {"entropy": 0.5}}
+"""Changes that suit a policy, by recipe and policy. Matching with the input begins with strong
+opinions: it needs a push to try others."""
+
 
 def get(
     recipe: str | tuple[Phase, ...],
@@ -131,6 +135,17 @@ def get(
             phase = dataclasses.replace(phase, episodes=episodes[phase.name])
         phases.append(phase)
     return tuple(phases)
+
+
+def reader_phases(recipe: str | tuple[Phase, ...]) -> int:
+    """How many phases of a recipe come before the policy learns.
+
+    Example:
+
+    >>> reader_phases("lemn"), reader_phases("paper")
+    (2, 1)
+    """
+    return next(i for i, phase in enumerate(get(recipe)) if phase.objectives)
 
 
 def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -29,6 +30,12 @@ def from_preset(name: str) -> StreamReader:
     if not path.is_file():
         raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets()) or 'none'}")
     return keras.saving.load_model(path, compile=False)
+
+
+def config(name: str | os.PathLike) -> dict:
+    """How the run in a folder was made; empty for what is no such folder."""
+    path = Path(name) / "config.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 def load(name: str | os.PathLike) -> StreamReader:

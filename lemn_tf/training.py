@@ -221,7 +221,9 @@ def train(
                     verbose=0,
                 ).history
             except KeyboardInterrupt:
-                done = int(model.optimizer.iterations.numpy())
+                done, model.stop_training = int(model.optimizer.iterations.numpy()), True
+                for callback in extra:
+                    callback.on_train_end()
                 if run is None:
                     raise
                 if done < goal:  # an epoch that was not validated is trained again

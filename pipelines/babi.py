@@ -207,11 +207,11 @@ def encode(
         stories: at least one story.
         vocabulary: maps a string tensor to ids, and with `lookup` answers to ids.
         store_questions: put each question into the stream too, right after it was asked.
-        length: words of an item and of a question (cut or padded); None for the longest.
+        length: L, words of an item and of a question (cut or padded); None for the longest.
 
     Returns:
         int32 arrays: `items` [S, T, L] (padding 0), `length` [S] the number of items,
-        `questions` [S, Q, Lq] (padding 0), `ask_at` [S, Q] items seen before the question
+        `questions` [S, Q, L] (padding 0), `ask_at` [S, Q] items seen before the question
         (padding -1), `answers` [S, Q] (padding -1), `support` [S, Q, K] items (padding -1).
 
     Example:
@@ -236,8 +236,7 @@ def encode(
 
     def sentences(rows: list[list[str]]) -> np.ndarray:
         index = _padded([[row_of[text] for text in row] for row in rows], len(distinct))
-        width = length or int((ids[np.unique(index)] != 0).sum(-1).max(initial=0))
-        return ids[:, :width][index]
+        return ids[index]
 
     shift = [_shifts(story) if store_questions else [0] * len(story.facts) for story in stories]
     support, ask_at, words = [], [], []
@@ -300,7 +299,7 @@ def dataset(
 ) -> tf.data.Dataset:
     """Batches of encoded stories, bucketed by their number of items.
 
-    Within a bucket every batch has the same T; Q, L, Lq and K are the same everywhere. Batch n
+    Within a bucket every batch has the same T; Q, L and K are the same everywhere. Batch n
     depends on the arguments and n alone, so `start=n` resumes a run exactly.
 
     Args:
@@ -370,9 +369,9 @@ def download(
                 shutil.copyfileobj(source, file)
         except OSError as error:
             raise ConnectionError(
-                f"could not fetch {url} ({error}). Without a network, generate stories of the "
-                f"same kind with lemn_tf.pipelines.babi_generator.generate, or unpack the "
-                f"archive by hand so that {folder} exists."
+                f"could not fetch {url} ({error}). Without a network, make stories of the same "
+                "kind with 'lemn data babi --variant original|noisy|large --out DIR', or unpack "
+                f"the archive by hand so that {folder} exists."
             ) from error
         with archive.open("rb") as file:
             got = hashlib.file_digest(file, "sha256").hexdigest()

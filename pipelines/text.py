@@ -30,6 +30,7 @@ def bucket_boundaries(lengths: np.ndarray, count: int = 4, multiple: int = 4) ->
     """
     if count < 1 or multiple < 1:
         raise ValueError(f"expected count and multiple >= 1, got {count} and {multiple}")
+    lengths = np.maximum(lengths, 1)  # a program needs at least one step
     longest = int(lengths.max())
     rounded = np.minimum(-(-lengths // multiple) * multiple, longest)
     values, frequency = np.unique(rounded, return_counts=True)
@@ -68,6 +69,34 @@ def plan(lengths: np.ndarray, buckets: int | Sequence[int] | None) -> tuple[np.n
     return np.array(bounds, np.int32)[used], member
 
 
+def filled(bounds: np.ndarray, member: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Joins each bucket of fewer than `least` examples with the next longer ones.
+
+    If the longest ones are too few, they take the bucket before them along.
+
+    Args:
+        bounds, member: as `plan` returns them.
+        least: examples that a bucket should have.
+
+    Returns:
+        (boundaries, bucket of every example), as `plan`.
+
+    Example:
+
+    >>> filled(np.array([8, 16, 24]), np.array([0, 0, 0, 1, 2, 2]), least=2)
+    (array([ 8, 24]), array([0, 0, 0, 1, 1, 1]))
+    """
+    ends, count = [], 0
+    for bucket, size in enumerate(np.bincount(member)):
+        count += size
+        if count >= least:
+            ends.append(bucket)
+            count = 0
+    if count:
+        ends = [*ends[:-1], len(bounds) - 1]
+    return bounds[ends], np.searchsorted(ends, member)
+
+
 def epoch_batches(
     member: np.ndarray, batch_size: int, seed: int | None, epoch: int, drop_remainder: bool
 ) -> list[tuple[int, np.ndarray]]:
@@ -81,7 +110,8 @@ def epoch_batches(
         batch_size: examples in a batch.
         seed: seed of the shuffle, or None for the given order, bucket after bucket.
         epoch: number of the epoch, from 0.
-        drop_remainder: leave out the last, smaller batch of each bucket.
+        drop_remainder: leave out the last, smaller batch of each bucket; of a bucket with fewer
+            examples than a batch, some come more than once.
 
     Returns:
         A list whose length is the same in every epoch.
@@ -94,6 +124,8 @@ def epoch_batches(
     batches = []
     for bucket in range(member.max() + 1):
         mine = order[member[order] == bucket]
+        if drop_remainder and len(mine) < batch_size:
+            mine = np.resize(mine, batch_size)
         for begin in range(0, len(mine), batch_size):
             batch = mine[begin : begin + batch_size]
             if len(batch) == batch_size or not drop_remainder:
@@ -125,7 +157,9 @@ def batched(
         shuffle_seed: seed of the shuffle; None keeps the order.
         buckets: see `plan`.
         repeat: go on for ever, with a new order in each epoch.
-        drop_remainder: leave out the last, smaller batch of each bucket.
+        drop_remainder: only whole batches. The last, smaller one of each bucket is left out,
+            buckets that are too small for one are joined, and of fewer examples than one batch
+            some come more than once.
         start: index of the first batch, counted over all epochs.
 
     Returns:
@@ -144,13 +178,13 @@ def batched(
     if not len(lengths):
         raise ValueError("expected at least one example, got none")
     bounds, member = plan(lengths, buckets)
+    if drop_remainder:
+        bounds, member = filled(bounds, member, batch_size)
 
     def epoch_of(number: int) -> list[tuple[int, np.ndarray]]:
         return epoch_batches(member, batch_size, shuffle_seed, number, drop_remainder)
 
     steps = len(epoch_of(0))
-    if not steps:
-        raise ValueError(f"expected at least {batch_size} examples in a bucket (drop_remainder)")
     if not repeat and start > steps:
         raise ValueError(f"expected start <= {steps} batches (repeat is off), got {start}")
 

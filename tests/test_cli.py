@@ -7,6 +7,8 @@ import pytest
 import lemn_tf
 from lemn_tf import cli
 
+TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
+
 
 def test_help_and_version(capsys):
     for option, expected in (("--help", "demo"), ("--version", f"lemn_tf {lemn_tf.__version__}")):
@@ -25,6 +27,9 @@ def test_help_and_version(capsys):
         (["demo", "--episodes", "many"], "expected a whole number >= 1; got 'many'"),
         (["train", "babi", "--train", "x"], "required: --valid, --out"),
         (["train", "maze", "--env", "tower"], "invalid choice: 'tower'"),
+        ([*TRAIN, "--recipe", "nix"], "invalid choice: 'nix'"),
+        ([*TRAIN, "--reward", "nix"], "invalid choice: 'nix'"),
+        ([*TRAIN, "--phases", "reader"], "expected a whole number >= 1; got ''"),
         (["bench", "sleep"], "invalid choice: 'sleep'"),
     ],
 )
@@ -41,10 +46,10 @@ def test_a_typo(arguments, message, capsys):
         (["demo", "--variant", "loud"], "expected a variant of original, noisy, large, got 'loud'"),
         (["evaluate", "nix", "--data", "x"], "no run, .keras file or preset called 'nix'"),
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
-        (
-            ["train", "babi", "--train", "x", "--valid", "x", "--out", "o", "--recipe", "nix"],
-            "recipe",
-        ),
+        ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
+        ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream'; it has ['linear"),
+        ([*TRAIN, "--shards", "3"], "expected shards that divide a batch of 32, got 3"),
+        (["bench", "train", "--shards", "3"], "expected a batch that 3 shards divide, got 64"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, capsys, tmp_path, monkeypatch):

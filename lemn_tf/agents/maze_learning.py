@@ -95,6 +95,21 @@ RECIPES = {
 """The recipes by environment and reader."""
 
 
+def further(recipe: Recipe) -> Recipe:
+    """How an agent that was trained by a recipe goes on: smaller steps from more episodes each,
+    less left to chance, no guidance."""
+    return dataclasses.replace(
+        recipe,
+        frames=3_000_000,
+        episodes=64,
+        learning_rate=3e-4,
+        final_rate=0.1,
+        entropy=0.01,
+        final_entropy=0.005,
+        guidance=0.0,
+    )
+
+
 class Batch(NamedTuple):
     """What the loss of one update is computed from: the walk, and the frames that it saw."""
 

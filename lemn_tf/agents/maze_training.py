@@ -24,7 +24,7 @@ from lemn_tf import training
 from lemn_tf.agents import maze
 from lemn_tf.agents.maze import Navigator
 from lemn_tf.agents.maze_evaluation import Evaluator
-from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe
+from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe, further
 from lemn_tf.agents.maze_rollout import Course, make_course
 from lemn_tf.mazes import Maze, World, build, imaze_world, load_jsonl, random_mazes
 
@@ -46,6 +46,8 @@ class Settings:
         lengths: I-Mazes to train on.
         reader, policy, slots, units, width, hidden: of the `Navigator`.
         seed: of everything random.
+        start_from: a trained agent of the same sizes to begin with: the folder of its run, or its
+            file.
         recipe: how it is trained.
     """
 
@@ -62,6 +64,7 @@ class Settings:
     width: int = 32
     hidden: int | None = None
     seed: int = 0
+    start_from: str | None = None
     recipe: Recipe = RECIPES["imaze", "mqn"]
 
     def __post_init__(self):
@@ -73,10 +76,18 @@ class Settings:
             raise ValueError("expected maps to train on: a file, or a number to generate")
 
     def build(self) -> Navigator:
-        """An untrained agent."""
+        """The agent to begin with: untrained, or with the weights of `start_from`."""
         keras.utils.set_random_seed(self.seed)
         sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
-        return Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
+        model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
+        if self.start_from is not None:
+            first = maze.load(self.start_from).playing_at(model.temperature)
+            if first.settings != model.settings:
+                wanted, came = model.settings, first.settings
+                differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
+                raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
+            model.set_weights(first.get_weights())
+        return model
 
     def config(self) -> dict:
         return json.loads(json.dumps({"task": "maze", **dataclasses.asdict(self)}))
@@ -186,6 +197,12 @@ class MazeRun(training.Run):
             kept = [json.dumps(one) + "\n" for one in lines if one["update"] <= progress.update]
             training.write_atomically(path, "".join(kept).encode())
         return progress
+
+
+def recipe_for(env: str, reader: str, start_from: str | None = None) -> Recipe:
+    """The recipe for an agent, or for one that has been trained by it and goes on."""
+    recipe = RECIPES[env, reader]
+    return recipe if start_from is None else further(recipe)
 
 
 def train(

@@ -66,18 +66,14 @@ class Settings:
     changes: dict = dataclasses.field(default_factory=dict)
 
     def phases(self) -> tuple[Phase, ...]:
-        phases = recipes.get(self.recipe, self.trainer, self.episodes, **self.changes)
+        changes = {**recipes.SUITED.get((self.recipe, self.policy), {}), **self.changes}
+        phases = recipes.get(self.recipe, self.trainer, self.episodes, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
-            phases = phases[self.reader_phases() :]
+            phases = phases[recipes.reader_phases(self.recipe) :]
         learns = self.policy in ("im-lemn", "s-lemn", "st-lemn")
         return phases if learns else recipes.without_policy(phases)
-
-    def reader_phases(self) -> int:
-        """How many phases of the recipe come before the policy learns."""
-        phases = recipes.get(self.recipe)
-        return next(i for i, phase in enumerate(phases) if phase.objectives)
 
 
 class Stories:
@@ -102,9 +98,7 @@ class Stories:
             vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions, length)
-        self.sentence_length = length or max(
-            self.arrays["items"].shape[-1], self.arrays["questions"].shape[-1]
-        )
+        self.sentence_length = self.arrays["items"].shape[-1]
 
     def groups(self) -> list[list[int]]:
         """Ids of the words that can change places; see `lemn_tf.pipelines.renaming`."""
@@ -162,12 +156,12 @@ def train(
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
     words, length = data.vocabulary, data.sentence_length
-    data = Stories(settings.train, words, length, settings.store_questions)
     valid = Stories(settings.valid, words, length, settings.store_questions)
     model = build(settings, words, length)
     phases = settings.phases()
     if settings.reader_from is not None:
-        weights = training.reader_after(settings.reader_from, settings.reader_phases() - 1)
+        last = recipes.reader_phases(settings.recipe) - 1
+        weights = training.reader_after(settings.reader_from, last)
         model.reader.set_weights(weights)
     run = None
     if out is not None:
@@ -210,7 +204,10 @@ def score(
     store_questions: bool = False,
     jit_compile: bool = False,
 ) -> dict:
-    """Answers every question of a file; see `lemn evaluate` for what comes back."""
+    """Answers every question of a file; see `lemn evaluate` for what comes back.
+
+    What is said of supporting facts is None where the file names none.
+    """
     length = model.reader.sentence_length
     data = Stories(path, model.vocabulary, length, store_questions)
     outcome = tf.function(model.outcome, jit_compile=jit_compile)
@@ -219,12 +216,19 @@ def score(
     for batch in data.batches(256, buckets=BUCKETS):
         counts = outcome(batch, slots=slots, seed=seed)
         totals = {name: totals.get(name, 0) + int(n) for name, n in counts.items()}
-    questions = max(totals["questions"], 1)
+    if not totals["questions"]:
+        raise ValueError(f"{path}: expected stories with questions, found no question in them")
+
+    def percent(part, whole):
+        return round(100 * part / max(whole, 1), 3)
+
+    labelled = bool((data.arrays["support"] >= 0).any())
+    recall = percent(totals["supported"], totals["questions"])
     return {
-        "error_rate": round(100 * (1 - totals["right"] / questions), 3),
+        "error_rate": percent(totals["questions"] - totals["right"], totals["questions"]),
         "questions": totals["questions"],
-        "support_recall": round(100 * totals["supported"] / questions, 3),
-        "right_if_supported": round(100 * totals["both"] / max(totals["supported"], 1), 3),
+        "support_recall": recall if labelled else None,
+        "right_if_supported": percent(totals["both"], totals["supported"]) if labelled else None,
         "policy": model.memory.policy.name,
         "slots": slots or model.memory.slots,
         "store_questions": store_questions,

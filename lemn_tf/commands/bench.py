@@ -26,10 +26,13 @@ class Bench:
 
     def run(self, arguments: argparse.Namespace) -> None:
         measure = training if arguments.what == "train" else evaluation
+        size = arguments.batch or (64 if arguments.what == "train" else 256)
+        if size % arguments.shards:
+            raise ValueError(f"expected a batch that {arguments.shards} shards divide, got {size}")
         result = measure(
             arguments.policy,
             arguments.slots,
-            arguments.batch or (64 if arguments.what == "train" else 256),
+            size,
             arguments.shards,
             arguments.seconds,
         )
@@ -45,20 +48,18 @@ class Bench:
         )
 
 
-def _prepare(policy: str, slots: int):
+def _prepare(policy: str, slots: int, size: int):
     """A model and the stories that it is measured on: Noisy, 40 facts and 5 questions each."""
     from lemn_tf.commands import babi
     from lemn_tf.pipelines import babi as pipeline
     from lemn_tf.pipelines import babi_generator
     from lemn_tf.text import Vocabulary
 
-    stories = babi_generator.generate("noisy", 1024, seed=0)
+    stories = babi_generator.generate("noisy", max(1024, size), seed=0)
     words = Vocabulary.build(pipeline.texts(stories), pipeline.answers(stories))
     data = pipeline.encode(stories, words)
-    length = max(data["items"].shape[-1], data["questions"].shape[-1])
-    data = pipeline.encode(stories, words, length=length)
     settings = babi.Settings(train="", valid="", policy=policy, slots=slots)
-    return babi.build(settings, words, length), data
+    return babi.build(settings, words, data["items"].shape[-1]), data
 
 
 def _rate(step, batches, size: int, seconds: float) -> tuple[float, float]:
@@ -105,7 +106,7 @@ def training(policy: str, slots: int, size: int, shards: int, seconds: float) ->
     from lemn_tf.hindsight import Hindsight
 
     def compiled(**options):
-        model, data = _prepare(policy, slots)
+        model, data = _prepare(policy, slots, size)
         model.compile(keras.optimizers.Adam(3e-3), [Hindsight()], updates=10_000, **options)
         return model, data
 
@@ -124,7 +125,7 @@ def evaluation(policy: str, slots: int, size: int, shards: int, seconds: float) 
     """Greedy rollout and answers."""
     import tensorflow as tf
 
-    model, data = _prepare(policy, slots)
+    model, data = _prepare(policy, slots, size)
     program = tf.function(model.outcome, jit_compile=True)
 
     def step(batch):

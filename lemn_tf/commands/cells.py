@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -89,6 +90,16 @@ def run_cells(
                     file=sys.stderr,
                     flush=True,
                 )
+    except KeyboardInterrupt:
+        deadline = time.time() + 60
+        for process, _, _ in running.values():  # Ctrl-C reaches them too: let them save
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(deadline - time.time(), 0))
+        print(
+            "stopped; what is finished is kept, and the same command again goes on",
+            file=sys.stderr,
+        )
+        raise
     finally:
         for process, _, _ in running.values():
             process.terminate()

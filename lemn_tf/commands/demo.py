@@ -6,8 +6,8 @@ import argparse
 
 from lemn_tf.commands.common import whole_number
 
-COMPARED = ("fifo", "lru", "oracle")
-"""The rules that stand beside the trained policy."""
+COMPARED = ("fifo", "lru")
+"""The rules that stand beside the trained policy and the oracle."""
 
 
 class Demo:
@@ -37,7 +37,7 @@ class Demo:
         from lemn_tf import training
         from lemn_tf.commands import babi
         from lemn_tf.commands.data import write_splits
-        from lemn_tf.commands.evaluate import table
+        from lemn_tf.commands.evaluate import compare, table
         from lemn_tf.progress import Bar
 
         console, began, out = Console(), time.time(), Path(arguments.out)
@@ -71,9 +71,7 @@ class Demo:
             return 130
         console.print("[bold]3. Test stories[/bold], never seen before")
         models = {rule: model.with_policy(rule) for rule in COMPARED} | {"trained": model}
-        rows = [{"name": n, **babi.score(m, files["test"])} for n, m in models.items()]
-        bound = next(row["error_rate"] for row in rows if row["name"] == "oracle")
-        rows = [{**row, "regret": row["error_rate"] - bound} for row in rows]
+        rows = compare(models, files["test"], arguments.slots)
         console.print(table(sorted(rows, key=lambda row: -row["error_rate"]), "wrong answers"))
         console.print("[bold]4. Three questions[/bold], and what memory held when they were asked")
         show_answers(console, model, files["test"])

@@ -21,7 +21,9 @@ class Evaluate:
         parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
         parser.add_argument("--policy", help="another policy over the same reader")
         parser.add_argument(
-            "--store-questions", action="store_true", help="questions enter the stream too"
+            "--store-questions",
+            action=argparse.BooleanOptionalAction,
+            help="questions enter the stream too (default as the run was trained)",
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
@@ -36,16 +38,24 @@ class Evaluate:
         if arguments.data is None:
             raise ValueError("say which stories to answer: --data F")
         if arguments.policy:
-            model = model.with_policy(arguments.policy)
-        result = babi.score(model, arguments.data, arguments.slots, arguments.store_questions)
+            model = with_rule(model, arguments.policy)
+        stored = arguments.store_questions
+        if stored is None:
+            stored = runs.config(arguments.run).get("store_questions", False)
+        result = babi.score(model, arguments.data, arguments.slots, stored)
         if arguments.json:
             print(json.dumps(result))
             return None
-        print(
+        told = (
             f"{result['policy']} with {result['slots']} slots on {result['data']}: "
-            f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong; all supporting "
-            f"facts still in memory for {result['support_recall']:.1f}% of the questions"
+            f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong"
         )
+        if result["support_recall"] is not None:
+            told += (
+                f"; all supporting facts still in memory for {result['support_recall']:.1f}% of "
+                "the questions"
+            )
+        print(told)
         return None
 
 
@@ -65,40 +75,62 @@ class Compare:
             default=["fifo", "lifo", "uniform", "lru"],
             help="rules to run with the first run's reader; a learned one is taken from a RUN",
         )
+        parser.add_argument(
+            "--store-questions", action="store_true", help="questions enter the stream too"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console
 
-        from lemn_tf import retention, runs
-        from lemn_tf.commands import babi
+        from lemn_tf import runs
 
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
-        rules = {"fifo", "lifo", "uniform", "lru", "oracle"}
-        shown = {}
-        for policy in arguments.policies:
-            retention.get(policy)
-            if policy in rules:
-                shown[policy] = first.with_policy(policy)
-            elif not any(m.memory.policy.name == policy for m in models.values()):
-                raise ValueError(
-                    f"{policy} is learned: none of the runs given has such a policy "
-                    f"({', '.join(f'{n}: {m.memory.policy.name}' for n, m in models.items())})"
-                )
-        shown |= models
+        learned = {model.memory.policy.name for model in models.values()}
+        rules = [name for name in arguments.policies if name not in (*learned, "oracle")]
+        shown = {name: with_rule(first, name) for name in rules} | models
         rows = []
         for slots in arguments.slots:
-            bound = babi.score(first.with_policy("oracle"), arguments.data, slots)
-            for name, model in shown.items():
-                result = babi.score(model, arguments.data, slots)
-                regret = round(result["error_rate"] - bound["error_rate"], 3)
-                rows.append({"name": name, **result, "regret": regret})
-            rows.append({"name": "oracle", **bound, "regret": 0.0})
+            rows += compare(shown, arguments.data, slots, arguments.store_questions)
         if arguments.json:
             print(json.dumps(rows))
             return
         Console().print(table(rows, f"{arguments.data}: error %"))
+
+
+def with_rule(model, policy: str):
+    """The model's reader over a memory with a rule; the model itself if the policy is its own."""
+    if policy == model.memory.policy.name:
+        return model
+    other = model.with_policy(policy)
+    if other.learns:
+        raise ValueError(
+            f"{policy} is learned: expected a run or preset that was trained with it, got one with "
+            f"{model.memory.policy.name}"
+        )
+    return other
+
+
+def compare(models: dict, data, slots: int, store_questions: bool = False) -> list[dict]:
+    """Scores of models by name and, last, of the oracle with the first one's reader.
+
+    Each has a `regret`, its error above the oracle's. Without supporting facts in the stories
+    there is no oracle: `regret` is then None.
+    """
+    from lemn_tf.commands import babi
+
+    rows = [
+        {"name": name, **babi.score(model, data, slots, store_questions), "regret": None}
+        for name, model in models.items()
+    ]
+    if rows[0]["support_recall"] is None:
+        return rows
+    oracle = next(iter(models.values())).with_policy("oracle")
+    rows.append({"name": "oracle", **babi.score(oracle, data, slots, store_questions)})
+    for row in rows:
+        row["regret"] = round(row["error_rate"] - rows[-1]["error_rate"], 3)
+    return rows
 
 
 def table(rows: list[dict], title: str):
@@ -107,14 +139,10 @@ def table(rows: list[dict], title: str):
 
     shown = Table(title=title)
     for column in ("model", "policy", "slots", "error %", "regret", "support recall %"):
-        shown.add_column(column, justify="left" if column in ("model", "policy") else "right")
+        left = column in ("model", "policy")
+        shown.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        shown.add_row(
-            row["name"],
-            row["policy"],
-            str(row["slots"]),
-            f"{row['error_rate']:.1f}",
-            f"{row['regret']:.1f}",
-            f"{row['support_recall']:.1f}",
-        )
+        numbers = (row[name] for name in ("error_rate", "regret", "support_recall"))
+        numbers = ("-" if number is None else f"{number:.1f}" for number in numbers)
+        shown.add_row(row["name"], row["policy"], str(row["slots"]), *numbers)
     return shown

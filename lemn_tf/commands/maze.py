@@ -33,29 +33,32 @@ CHANGES = {
 """Fields of the recipe that the command line can change."""
 
 
-def find(name: str) -> Path | None:
-    """The file of a trained agent: in a run's folder, an `.npz` file, or a preset; None if none."""
+def candidates(name: str) -> list[Path]:
+    """The files of trained agents that a name stands for: in a run's folder, itself, a preset."""
     path = Path(name)
-    for candidate in (path / "model.npz", path, PRESETS / f"{name}.npz"):
-        if candidate.is_file() and candidate.suffix == ".npz":
-            return candidate
-    return None
+    places = (path / "model.npz", path, PRESETS / f"{name}.npz")
+    return [place for place in places if place.is_file() and place.suffix == ".npz"]
 
 
 def is_agent(name: str) -> bool:
     """Whether the name is that of a maze agent, so that the functions here apply to it."""
-    return find(name) is not None
+    return bool(candidates(name))
+
+
+def find(name: str) -> Path:
+    """The file of a trained agent by the folder of its run, its own name, or that of a preset."""
+    found = candidates(name)
+    if not found:
+        known = ", ".join(sorted(p.stem for p in PRESETS.glob("*.npz"))) or "none"
+        raise ValueError(f"expected a trained maze agent, found none at {name!r}; presets: {known}")
+    return found[0]
 
 
 def load(name: str):
-    """A trained agent by the folder of its run, its file, or the name of a preset."""
-    path = find(name)
-    if path is None:
-        known = ", ".join(sorted(p.stem for p in PRESETS.glob("*.npz"))) or "none"
-        raise ValueError(f"expected a trained maze agent, found none at {name!r}; presets: {known}")
+    """A trained agent; see `find`."""
     from lemn_tf.agents import maze
 
-    return maze.load(path)
+    return maze.load(find(name))
 
 
 # -- train ----------------------------------------------------------------------------------------
@@ -80,6 +83,11 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
     parser.add_argument("--hidden", type=whole_number(1), help="width of h (default a quarter)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
+    parser.add_argument(
+        "--start-from",
+        metavar="RUN",
+        help="go on from a trained agent (folder, file or preset), in smaller steps, unguided",
+    )
     for name, (kind, text) in CHANGES.items():
         parser.add_argument("--" + name.replace("_", "-"), type=kind, help=text)
     parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
@@ -89,7 +97,7 @@ def settings_from(arguments: argparse.Namespace):
     """The `Settings` that the arguments of `lemn train maze` ask for."""
     import dataclasses
 
-    from lemn_tf.agents.maze_training import RECIPES, Settings
+    from lemn_tf.agents.maze_training import Settings, recipe_for
 
     changes = {name: getattr(arguments, name) for name in CHANGES}
     changes = {name: value for name, value in changes.items() if value is not None}
@@ -97,6 +105,8 @@ def settings_from(arguments: argparse.Namespace):
     if generated is None:
         generated = 0 if arguments.maps else 1000
     slots = arguments.slots or (4 if arguments.env == "imaze" else 5)
+    start_from = str(find(arguments.start_from)) if arguments.start_from else None
+    recipe = recipe_for(arguments.env, arguments.reader, start_from)
     return Settings(
         env=arguments.env,
         maps=arguments.maps,
@@ -108,7 +118,8 @@ def settings_from(arguments: argparse.Namespace):
         width=arguments.width,
         hidden=arguments.hidden,
         seed=arguments.seed,
-        recipe=dataclasses.replace(RECIPES[arguments.env, arguments.reader], **changes),
+        start_from=start_from,
+        recipe=dataclasses.replace(recipe, **changes),
     )
 
 

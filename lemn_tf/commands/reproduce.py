@@ -28,7 +28,6 @@ class Row:
     episodes: int
     paper: tuple[float, ...]
     shuffle: bool = False
-    entropy: float | None = None
 
 
 _FIFO = (41.40, 50.20, 16.50, 44.10, 32.40)
@@ -43,8 +42,7 @@ ROWS = {
         Row("fifo", "fifo", "lemn", 16_000, _FIFO),
         Row("st-lemn", "st-lemn", "lemn", 160_000, _ST),
         Row("s-lemn", "s-lemn", "lemn", 64_000, _S),
-        # Matching with the input begins with strong opinions: it needs a push to try others.
-        Row("im-lemn", "im-lemn", "lemn", 160_000, _IM, entropy=0.5),
+        Row("im-lemn", "im-lemn", "lemn", 160_000, _IM),
         Row("fifo-paper", "fifo", "paper", 16_000, _FIFO),
         Row("st-lemn-paper", "st-lemn", "paper", 96_000, _ST),
         Row("s-lemn-paper", "s-lemn", "paper", 96_000, _S),
@@ -182,10 +180,16 @@ def prepare_data(folder: Path, given: str | None) -> None:
         for number, (split, size) in enumerate(sizes.items()):
             path = folder / f"{variant}_{split}.txt"
             source = Path(given) / path.name if given else None
-            if path.exists():
-                continue
             if source is not None and source.exists():
-                babi.write_stories(babi.read_stories(source), path)
+                stories = babi.read_stories(source)
+                if path.exists() and babi.read_stories(path) != stories:
+                    raise ValueError(
+                        f"{path} holds other stories than {source}: the runs beside it were made "
+                        "with them; choose another --out"
+                    )
+                babi.write_stories(stories, path)
+                continue
+            if path.exists():
                 continue
             # A generated file says so in its name's companion: the report tells them apart.
             babi.write_stories(babi_generator.generate(variant, size, seed=1000 + number), path)
@@ -207,7 +211,6 @@ def settings_of(cell: Cell, out: Path):
         episodes=recipes.policy_lengths(cell.row.recipe, episodes),
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
-        changes={} if cell.row.entropy is None else {"entropy": cell.row.entropy},
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
     )
@@ -215,8 +218,10 @@ def settings_of(cell: Cell, out: Path):
 
 def reader_of(cell: Cell, out: Path) -> Path:
     """The reader that a cell starts from, as the run that trains it will leave it."""
-    phases = 2 if cell.row.recipe == "lemn" else 1
-    return out / "runs" / cell.first.name / f"reader-{phases - 1}.npz"
+    from lemn_tf import recipes
+
+    last = recipes.reader_phases(cell.row.recipe) - 1
+    return out / "runs" / cell.first.name / f"reader-{last}.npz"
 
 
 def run_cell(cell: Cell, out: Path, results: Path) -> None:

@@ -6,7 +6,13 @@ import argparse
 import sys
 
 from lemn_tf.commands import maze
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands.common import whole_number, words
+
+
+def lengths(text: str) -> dict[str, int]:
+    """An argparse type: "reader=24000,polish=40000" as a dict."""
+    pairs = [pair.partition("=") for pair in words(text)]
+    return {name.strip(): whole_number(1)(number) for name, _, number in pairs}
 
 
 class Train:
@@ -22,11 +28,37 @@ class Train:
         babi.add_argument("--valid", required=True, metavar="F", help="stories to choose by")
         babi.add_argument("--policy", default="st-lemn", help="retention policy")
         babi.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
-        babi.add_argument("--recipe", default="lemn", help="lemn (ours) or paper")
-        babi.add_argument("--trainer", help="a2c, hindsight or both; default the recipe's")
-        babi.add_argument("--reward", default="sign", help="of a2c: sign (+1/-1) or probability")
+        babi.add_argument(
+            "--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's"
+        )
+        babi.add_argument(
+            "--trainer",
+            choices=("a2c", "hindsight", "both"),
+            help="what trains the policy; default the recipe's",
+        )
+        babi.add_argument(
+            "--reward",
+            choices=("sign", "probability"),
+            default="sign",
+            help="of a2c: +1 / -1 an answer, or the probability of the right one",
+        )
+        babi.add_argument(
+            "--entropy", type=float, help="weight of the entropy bonus at the beginning"
+        )
         babi.add_argument(
             "--episodes", type=whole_number(1), help="to train the policy for; default the recipe's"
+        )
+        babi.add_argument(
+            "--phases",
+            type=lengths,
+            default={},
+            metavar="NAME=EPISODES,...",
+            help="other lengths of phases, such as 'reader=24000,polish=40000'",
+        )
+        babi.add_argument(
+            "--window",
+            type=whole_number(1),
+            help="facts back that the reader's random memories reach; 30 for stories of 75 facts",
         )
         babi.add_argument("--units", type=whole_number(4), default=20, help="d in the paper")
         babi.add_argument("--hidden", type=whole_number(1), help="width of h (default d/4)")
@@ -52,13 +84,16 @@ class Train:
 
         import keras
 
-        from lemn_tf import recipes, training
+        from lemn_tf import recipes, retention, training
         from lemn_tf.commands import babi
         from lemn_tf.progress import Bar, EvictionAges
 
-        lengths = {}
+        episodes = dict(arguments.phases)
         if arguments.episodes:
-            lengths = recipes.policy_lengths(arguments.recipe, arguments.episodes)
+            episodes = recipes.policy_lengths(arguments.recipe, arguments.episodes) | episodes
+        changes = {"reward": arguments.reward}
+        if arguments.entropy is not None:
+            changes["entropy"] = arguments.entropy
         settings = babi.Settings(
             train=arguments.train,
             valid=arguments.valid,
@@ -66,16 +101,24 @@ class Train:
             slots=arguments.slots,
             recipe=arguments.recipe,
             trainer=arguments.trainer,
-            episodes=lengths,
+            episodes=episodes,
             units=arguments.units,
             hidden=arguments.hidden,
             shuffle=arguments.shuffle,
             store_questions=arguments.store_questions,
             rename=not arguments.no_renaming,
+            window=arguments.window,
             seed=arguments.seed,
-            changes={"reward": arguments.reward},
+            changes=changes,
         )
-        settings.phases()  # a wrong name is said before any file is read
+        # What is wrong with the request is said before any file is read.
+        retention.get(settings.policy)
+        for phase in settings.phases():
+            if phase.batch_size % arguments.shards:
+                raise ValueError(
+                    f"expected shards that divide a batch of {phase.batch_size}, got "
+                    f"{arguments.shards}"
+                )
         logs = Path(arguments.out) / "logs"
 
         def callbacks(phase, index):
@@ -86,7 +129,8 @@ class Train:
             return shown
 
         def one_batch(model):
-            data = babi.Stories(arguments.valid, model.vocabulary, model.reader.sentence_length)
+            length, stored = model.reader.sentence_length, settings.store_questions
+            data = babi.Stories(settings.valid, model.vocabulary, length, stored)
             return next(iter(data.batches(64, buckets=1)))
 
         try:

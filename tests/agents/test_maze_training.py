@@ -38,6 +38,16 @@ def settings(monkeypatch):
     tf.config.run_functions_eagerly(False)
 
 
+def test_a_run_begins_with_the_agent_it_is_given(settings, tmp_path):
+    first = train(settings, tmp_path / "first", jit_compile=False, stop_after=1)
+    follows = dataclasses.replace(settings, start_from=str(tmp_path / "first"), seed=1)
+    for a, b in zip(first.get_weights(), follows.build().get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    other = dataclasses.replace(follows, slots=3)
+    with pytest.raises(ValueError, match="first: expected an agent with slots 3, got 2"):
+        other.build()
+
+
 def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(settings, tmp_path):
     lines = []
     whole = train(settings, tmp_path / "whole", lines.append, jit_compile=False)

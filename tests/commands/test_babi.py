@@ -6,7 +6,7 @@ import json
 import pytest
 
 from lemn_tf import runs
-from lemn_tf.commands import babi, report, reproduce
+from lemn_tf.commands import babi, evaluate, report, reproduce
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
@@ -90,6 +90,48 @@ def test_words_that_were_never_seen(files, tmp_path):
     path = tmp_path / "strange.txt"
     path.write_text("1 Zorro took the rhinoceros home.\n2 Where is the rhinoceros?\tattic\t1\n")
     assert babi.score(model, path)["error_rate"] == 100
+
+
+def test_what_cannot_be_scored(files, tmp_path):
+    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    path = tmp_path / "stories.txt"
+    path.write_text("1 Where is the milk?\tgarden\n2 Mary went home.\n")
+    result = babi.score(model, path)
+    assert result["questions"] == 1
+    assert result["support_recall"] is result["right_if_supported"] is None
+    rows = evaluate.compare({"mine": model}, path, slots=5)
+    assert [(row["name"], row["regret"]) for row in rows] == [("mine", None)]
+    assert evaluate.table(rows, "").row_count == 1
+    path.write_text("1 Mary went home.\n")
+    with pytest.raises(ValueError, match=r"stories\.txt: expected stories with questions"):
+        babi.score(model, path)
+
+
+def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
+    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    assert evaluate.with_rule(model, "st-lemn") is model
+    assert evaluate.with_rule(model, "fifo").memory.policy.name == "fifo"
+    with pytest.raises(ValueError, match="s-lemn is learned: expected a run or preset that was"):
+        evaluate.with_rule(model, "s-lemn")
+    rows = evaluate.compare({"mine": model, "last in": model.with_policy("lifo")}, files["test"], 5)
+    assert [row["name"] for row in rows] == ["mine", "last in", "oracle"]
+    assert rows[-1]["regret"] == 0 <= rows[0]["regret"]
+
+
+def test_input_matching_is_pushed_to_explore():
+    pushed = babi.Settings("", "", "im-lemn").phases()
+    assert [phase.entropy for phase in pushed] == [0.1, 0.1, 0.5, 0.5]
+    asked = babi.Settings("", "", "im-lemn", changes={"entropy": 0.2}).phases()
+    assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2]
+
+
+def test_given_stories_are_not_mixed_with_others(files, tmp_path):
+    reproduce.prepare_data(tmp_path / "data", files["train"].parent)
+    reproduce.prepare_data(tmp_path / "data", files["train"].parent)
+    other = tmp_path / "given"
+    pipeline.write_stories(babi_generator.generate("noisy", 8, seed=9), other / "noisy_test.txt")
+    with pytest.raises(ValueError, match="holds other stories than"):
+        reproduce.prepare_data(tmp_path / "data", other)
 
 
 def test_the_plan():

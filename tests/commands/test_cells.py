@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
+import subprocess
 import sys
+import time
+import types
 
 import pytest
 
@@ -13,6 +17,15 @@ SCRIPT = """
 import json, os, sys
 folder, name = sys.argv[1:]
 print("began", name)
+if name.startswith("slow"):
+    import signal, time
+    def save(*_):
+        time.sleep(0.5)
+        print("saved", flush=True)
+        sys.exit(130)
+    signal.signal(signal.SIGINT, save)
+    print("ready", flush=True)
+    time.sleep(60)
 if name.startswith("bad"):
     sys.exit("no such luck")
 if not name.startswith("silent"):
@@ -77,3 +90,23 @@ def test_names_what_failed_and_what_waited_for_it(run, capsys):
     assert "bad failed: see" in told
     assert "silent failed: see" in told
     assert "good: threads 1" in told
+
+
+def test_lets_cells_save_when_it_is_stopped(run, tmp_path, monkeypatch, capsys):
+    log = tmp_path / "out" / "logs" / "slow.log"
+    popen, started = subprocess.Popen, []
+    monkeypatch.setattr(
+        cells.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+    )
+
+    def press(_):
+        """Ctrl-C once the cell runs: it reaches both processes."""
+        if "ready" in log.read_text():
+            started[0].send_signal(signal.SIGINT)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells, "time", types.SimpleNamespace(time=time.time, sleep=press))
+    with pytest.raises(KeyboardInterrupt):
+        run([Cell("slow")])
+    assert "saved" in log.read_text()
+    assert "the same command again goes on" in capsys.readouterr().err
