@@ -32,7 +32,8 @@ def parse(add, text, *more):
 
 
 def evaluate(text):
-    more = (("run", {}), ("--json", {"action": "store_true"}))
+    names = ("--data", "--slots", "--policy", "--store-questions")
+    more = (("run", {}), ("--json", {"action": "store_true"}), *((name, {}) for name in names))
     maze.run_evaluate(parse(maze.add_evaluate_arguments, text, *more))
 
 
@@ -64,6 +65,10 @@ def test_bad_requests_are_refused(agent, tmp_path):
         evaluate(f"{agent} --lengths 4 --env single-indicator")
     with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at .*presets"):
         evaluate(f"{tmp_path} --lengths 4")
+    with pytest.raises(ValueError, match="--slots, --policy: meant for models that answer"):
+        evaluate(f"{agent} --policy fifo --slots 1 --lengths 4")
+    with pytest.raises(ValueError, match="number of a map with a file of maps only"):
+        maze.run_play(parse(maze.add_play_arguments, f"{agent} --map 3 --out x.gif"))
     assert maze.is_agent(agent)
     assert not maze.is_agent(str(tmp_path))
 
