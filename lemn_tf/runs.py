@@ -52,7 +52,10 @@ def load(name: str | os.PathLike) -> StreamReader:
         raise ValueError(f"{path} is no finished run: expected a model.keras in it")
     if str(name) in presets():
         return from_preset(str(name))
+    agents = sorted(path.stem for path in PRESETS.glob("*.npz"))
+    if str(name) in agents:
+        raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
     raise ValueError(
         f"no run, .keras file or preset called {str(name)!r}; presets are "
-        f"{', '.join(presets()) or 'none'}"
+        f"{', '.join(presets()) or 'none'}, and for mazes {', '.join(agents) or 'none'}"
     )

@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -77,20 +78,22 @@ class Run:
         self.checkpoint = self.folder / "checkpoint.npz"
         path = self.folder / "config.json"
         text = json.dumps(config, indent=1, sort_keys=True)
-        if path.exists() and (found := json.loads(path.read_text())) != json.loads(text):
-            changed = sorted(
-                k for k in {*found, *config} if found.get(k) != json.loads(text).get(k)
-            )
-            raise ValueError(
-                f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
-                "choose another folder, or the same settings to resume"
-            )
+        if path.exists():
+            found, wanted = json.loads(path.read_text()), json.loads(text)
+            changed = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
+            if changed:
+                raise ValueError(
+                    f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
+                    "choose another folder, or the same settings to resume"
+                )
         write_atomically(path, text.encode())
 
-    def save(self, model: StreamReader, progress: Progress) -> None:
+    def save(
+        self, model: keras.Model, optimizer: keras.optimizers.Optimizer, progress: Any
+    ) -> None:
+        """Writes a checkpoint: all weights, the optimizer, and the fields of `progress`."""
         arrays = {f"weight/{i}": w for i, w in enumerate(model.get_weights())}
-        variables = model.optimizer.variables
-        arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(variables)}
+        arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(optimizer.variables)}
         arrays |= {f"progress/{k}": np.asarray(v) for k, v in vars(progress).items()}
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
@@ -112,16 +115,14 @@ class Run:
         with open(self.folder / "history.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
 
-    def forget_after(self, progress: Progress) -> None:
-        """Drops lines of history that lie behind the checkpoint: they will be written again."""
+    def keep_history(self, when: Callable[[dict], bool]) -> None:
+        """Drops the other lines: those behind the checkpoint will be written again."""
         path = self.folder / "history.jsonl"
         if path.exists():
             # A process killed while writing may have left the last line without its end.
             whole = [line for line in path.read_text().splitlines() if line.endswith("}")]
-            lines = [json.loads(line) for line in whole]
-            done = (progress.phase, progress.update)
-            kept = [line for line in lines if (line["phase_index"], line["update"]) <= done]
-            write_atomically(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            kept = [line + "\n" for line in whole if when(json.loads(line))]
+            write_atomically(path, "".join(kept).encode())
 
 
 def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
@@ -169,7 +170,8 @@ def train(
         values = {name: saved[f"progress/{name}"].item() for name in fields}
         progress = Progress(**values)
         model.set_weights([saved[f"weight/{i}"] for i in range(len(model.weights))])
-        run.forget_after(progress)
+        done = (progress.phase, progress.update)
+        run.keep_history(lambda line: (line["phase_index"], line["update"]) <= done)
     best = model.get_weights()
     if saved and (run.folder / "model.keras").exists():
         best = keras.saving.load_model(run.folder / "model.keras", compile=False).get_weights()
@@ -229,7 +231,7 @@ def train(
                 if done < goal:  # an epoch that was not validated is trained again
                     progress.update = done
                     progress.seconds += time.time() - began
-                    run.save(model, progress)
+                    run.save(model, model.optimizer, progress)
                 raise Interrupted(
                     f"stopped in phase {phase.name!r} after update {progress.update} of {updates}; "
                     f"saved in {run.folder}: run the same command again to go on"
@@ -254,7 +256,7 @@ def train(
                 )
                 if better:
                     save_model(model, run.folder / "model.keras")
-                run.save(model, progress)
+                run.save(model, model.optimizer, progress)
         if run is not None:
             run.save_reader(model, progress.phase)
         progress.phase, progress.update = progress.phase + 1, 0

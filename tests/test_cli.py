@@ -31,6 +31,11 @@ def test_help_and_version(capsys):
         ([*TRAIN, "--reward", "nix"], "invalid choice: 'nix'"),
         ([*TRAIN, "--phases", "reader"], "expected a whole number >= 1; got ''"),
         (["bench", "sleep"], "invalid choice: 'sleep'"),
+        (
+            ["train", "maze", "--out", "o", "--episodes", "0"],
+            "expected a whole number >= 1; got '0'",
+        ),
+        (["evaluate", "x", "--temperature", "nan"], "expected a number >= 0; got 'nan'"),
     ],
 )
 def test_a_typo(arguments, message, capsys):
@@ -45,6 +50,14 @@ def test_a_typo(arguments, message, capsys):
     [
         (["demo", "--variant", "loud"], "expected a variant of original, noisy, large, got 'loud'"),
         (["evaluate", "nix", "--data", "x"], "no run, .keras file or preset called 'nix'"),
+        (
+            ["compare", "imaze-mqn-st-lemn-4", "--data", "x"],
+            "is a maze agent: expected a model that",
+        ),
+        (
+            ["evaluate", "babi-noisy-st-lemn-5", "--lengths", "4"],
+            "--lengths: meant for maze agents",
+        ),
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
         ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream'; it has ['linear"),

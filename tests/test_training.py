@@ -227,13 +227,20 @@ def test_no_half_written_file(tmp_path, monkeypatch):
     assert path.read_bytes() == b"whole"
 
 
+def test_a_folder_with_another_run_is_refused_but_not_for_a_new_setting(tmp_path):
+    training.Run(tmp_path, {"slots": 5})
+    training.Run(tmp_path, {"slots": 5, "news": None})
+    with pytest.raises(ValueError, match=r"made with other settings \(news, slots differ\)"):
+        training.Run(tmp_path, {"slots": 6, "news": 1})
+
+
 def test_a_torn_line_of_history_is_dropped(tmp_path):
     run = training.Run(tmp_path, {})
     for update in (2, 4, 6):
         run.log({"phase_index": 1, "update": update})
     with open(tmp_path / "history.jsonl", "a") as file:
         file.write('{"phase_index": 1, "upd')
-    run.forget_after(training.Progress(phase=1, update=4))
+    run.keep_history(lambda line: line["update"] <= 4)
     assert [line["update"] for line in history(tmp_path)] == [2, 4]
 
 

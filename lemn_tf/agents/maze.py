@@ -118,7 +118,7 @@ class Navigator(keras.Model):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if temperature < 0:
+        if not temperature >= 0:
             raise ValueError(f"expected a temperature of at least 0, got {temperature}")
         if reader not in READERS:
             raise ValueError(f"expected a reader {' or '.join(READERS)}, got {reader!r}")

@@ -17,7 +17,6 @@ import tensorflow as tf
 from lemn_tf import memory
 from lemn_tf.agents.maze import Navigator, Views
 from lemn_tf.mazes.expert import shortest_ways
-from lemn_tf.mazes.maps import LIME, YELLOW
 from lemn_tf.mazes.world import World
 from lemn_tf.retention.base import Cells, choose, gumbel
 
@@ -160,16 +159,13 @@ def make_course(
         return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
 
     rows = max(len(old), poses)
-    images = world.frames[shown]
-    flat = images.reshape(len(images), -1)
-    indicator = ((flat == YELLOW) | (flat == LIME)).any(1)
     tables = Tables(
         next=pad(world.next[old] + shift[:, None], rows),
         reward=pad(world.reward[old], rows),
         done=pad(world.done[old], rows),
         frame=pad(frame.astype(np.int32), rows),
         limit=pad(limit, rows),
-        frames=pad(images, pictures),
+        frames=pad(world.frames[shown], pictures),
         palette=world.palette,
         shortest=None,
         red=pad(np.repeat([world.mazes[m].goal == "R" for m in distinct], sizes), rows),
@@ -181,7 +177,7 @@ def make_course(
     return Course(
         tables=Tables(*(tf.constant(x, k) for x, k in zip(tables, kinds, strict=True))),
         spawn=spawn[order].astype(np.int32),
-        indicator=pad(indicator, pictures),
+        indicator=pad(world.shows_indicator[shown], pictures),
         limit=int(limit.max()),
     )
 

@@ -9,7 +9,6 @@ resumed gives the same numbers as one that was not.
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
 import time
@@ -170,33 +169,17 @@ class Progress:
     best_return: float = -1e9
 
 
-class MazeRun(training.Run):
-    """The folder of a run; see the module's first lines."""
-
-    def save(self, learner: Learner, progress: Progress) -> None:
-        arrays = {f"weight/{i}": w for i, w in enumerate(learner.model.get_weights())}
-        variables = learner.optimizer.variables
-        arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(variables)}
-        arrays |= {f"progress/{k}": np.asarray(v) for k, v in vars(progress).items()}
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-        training.write_atomically(self.checkpoint, buffer.getvalue())
-
-    def restore(self, learner: Learner) -> Progress:
-        """Sets the learner to where the run stands; a new run stands at its beginning."""
-        saved = self.load()
-        if saved is None:
-            return Progress()
-        learner.model.set_weights([saved[f"weight/{i}"] for i in range(len(learner.model.weights))])
-        for i, variable in enumerate(learner.optimizer.variables):
-            variable.assign(saved[f"optimizer/{i}"])
-        progress = Progress(**{k: saved[f"progress/{k}"].item() for k in vars(Progress())})
-        path = self.folder / "history.jsonl"
-        if path.exists():  # lines behind the checkpoint will be written again
-            lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-            kept = [json.dumps(one) + "\n" for one in lines if one["update"] <= progress.update]
-            training.write_atomically(path, "".join(kept).encode())
-        return progress
+def restore(run: training.Run, learner: Learner) -> Progress:
+    """Sets the learner to where a run stands; a new run stands at its beginning."""
+    saved = run.load()
+    if saved is None:
+        return Progress()
+    learner.model.set_weights([saved[f"weight/{i}"] for i in range(len(learner.model.weights))])
+    for i, variable in enumerate(learner.optimizer.variables):
+        variable.assign(saved[f"optimizer/{i}"])
+    progress = Progress(**{k: saved[f"progress/{k}"].item() for k in vars(Progress())})
+    run.keep_history(lambda line: line["update"] <= progress.update)
+    return progress
 
 
 def recipe_for(env: str, reader: str, start_from: str | None = None) -> Recipe:
@@ -227,12 +210,12 @@ def train(
     Raises:
         training.Interrupted: on Ctrl-C; the message says what is saved.
     """
-    model = settings.build()
-    learner = Learner(model, settings.recipe, jit_compile)
-    run = None if out is None else MazeRun(out, settings.config())
-    progress = Progress() if run is None else run.restore(learner)
+    supply, recipe, model = Supply(settings), settings.recipe, settings.build()
+    supply.world(0)  # maps that cannot be read leave no folder behind
+    learner = Learner(model, recipe, jit_compile)
+    run = None if out is None else training.Run(out, settings.config())
+    progress = Progress() if run is None else restore(run, learner)
     validate = Evaluator(settings.validation_world(), jit_compile=False)
-    supply, recipe = Supply(settings), settings.recipe
     writer = tf.summary.create_file_writer(str(run.folder / "logs")) if run is not None else None
     best = model.get_weights()
     if run is not None and (run.folder / "model.npz").exists():
@@ -272,7 +255,7 @@ def train(
                 _curves(writer, line)
                 if better:
                     model.save_to(run.folder / "model.npz")
-                run.save(learner, progress)
+                run.save(model, learner.optimizer, progress)
                 kept = progress.frames
             began, shown = time.time(), []
             if stop:

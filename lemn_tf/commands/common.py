@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -26,6 +28,25 @@ def whole_numbers(least: int):
     """An argparse type: integers of at least `least`, separated by commas."""
     one = whole_number(least)
     return lambda text: [one(part) for part in text.split(",")]
+
+
+def amount(text: str) -> float:
+    """An argparse type: a finite number of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number >= 0; got {text!r}")
+    return number
+
+
+def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) -> None:
+    """Raises if one of the named options was given: they are meant for something else."""
+    given = [name for name in names if getattr(arguments, name) is not None]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is none of them")
 
 
 def words(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from lemn_tf.commands import maze
-from lemn_tf.commands.common import whole_number, whole_numbers, words
+from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
 
 
 class Evaluate:
@@ -35,6 +35,7 @@ class Evaluate:
         if maze.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
+        refuse(arguments, ("env", "lengths", "maps", "temperature"), "maze agents")
         if arguments.data is None:
             raise ValueError("say which stories to answer: --data F")
         if arguments.policy:

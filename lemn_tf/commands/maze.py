@@ -13,22 +13,22 @@ import json
 import sys
 from pathlib import Path
 
-from lemn_tf.commands.common import whole_number, whole_numbers
+from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
 
 PRESETS = Path(__file__).parents[1] / "presets"
 HEADINGS = ("north", "east", "south", "west")
 CHANGES = {
-    "frames": (int, "length of the training, in steps of the environments"),
-    "episodes": (int, "whole episodes an update"),
-    "learning_rate": (float, "of Adam"),
-    "final_rate": (float, "share of the learning rate left at the end"),
-    "entropy": (float, "weight of the entropy of the actions"),
-    "final_entropy": (float, "the same at the end"),
-    "eviction_entropy": (float, "weight of the entropy of what is forgotten"),
-    "guidance": (float, "weight of a loss that asks for the shortest way; gone half-way"),
-    "temperature": (float, "how the agent plays: softmax(logits / T), 0 for the likeliest action"),
-    "clip": (float, "largest norm of the gradient"),
-    "validate_every": (int, "updates between two validations"),
+    "frames": (whole_number(1), "length of the training, in steps of the environments"),
+    "episodes": (whole_number(1), "whole episodes an update"),
+    "learning_rate": (amount, "of Adam"),
+    "final_rate": (amount, "share of the learning rate left at the end"),
+    "entropy": (amount, "weight of the entropy of the actions"),
+    "final_entropy": (amount, "the same at the end"),
+    "eviction_entropy": (amount, "weight of the entropy of what is forgotten"),
+    "guidance": (amount, "weight of a loss that asks for the shortest way; gone half-way"),
+    "temperature": (amount, "how the agent plays: softmax(logits / T), 0 for the likeliest action"),
+    "clip": (amount, "largest norm of the gradient"),
+    "validate_every": (whole_number(1), "updates between two validations"),
 }
 """Fields of the recipe that the command line can change."""
 
@@ -161,7 +161,7 @@ def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--maps", metavar="F", help="a file of maps to play, all of them")
     parser.add_argument(
         "--temperature",
-        type=float,
+        type=amount,
         metavar="T",
         help="actions drawn from softmax(logits / T), 0 for the likeliest (default the agent's)",
     )
@@ -214,6 +214,9 @@ def score(model, env: str = "imaze", lengths=None, maps: str | None = None, coun
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Plays mazes with a trained agent and prints how many it solved."""
+    refuse(
+        arguments, ("data", "slots", "policy", "store_questions"), "models that answer questions"
+    )
     if arguments.maps and arguments.lengths:
         raise ValueError("expected either lengths of I-Mazes or a file of maps, got both")
     env = arguments.env or ("single-indicator" if arguments.maps else "imaze")
@@ -243,7 +246,7 @@ def add_play_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `lemn play`."""
     parser.add_argument("run", metavar="RUN", help="folder of a run, .npz file, or preset")
     parser.add_argument("--length", type=whole_number(3), help="of an I-Maze (default 9)")
-    parser.add_argument("--indicator", choices=("yellow", "lime"), default="yellow")
+    parser.add_argument("--indicator", choices=("yellow", "lime"), default="lime")
     parser.add_argument("--maps", metavar="F", help="play a map of this file instead")
     parser.add_argument("--map", type=whole_number(0), default=0, help="which one, from 0")
     parser.add_argument("--heading", choices=HEADINGS, default="north", help="at the start")
@@ -258,15 +261,17 @@ def run_play(arguments: argparse.Namespace) -> None:
 
     if arguments.maps and arguments.length:
         raise ValueError("expected either the length of an I-Maze or a file of maps, got both")
-    model, number = load(arguments.run), 0
+    model = load(arguments.run)
     if arguments.maps:
-        mazes, number = load_jsonl(arguments.maps), arguments.map
-        if number >= len(mazes):
-            raise ValueError(f"expected a map 0 to {len(mazes) - 1}, got {number}")
-        world, number = build([mazes[number]]), 0
+        mazes = load_jsonl(arguments.maps)
+        if arguments.map >= len(mazes):
+            raise ValueError(f"expected a map 0 to {len(mazes) - 1}, got {arguments.map}")
+        world = build([mazes[arguments.map]])
+    elif arguments.map:
+        raise ValueError("expected the number of a map with a file of maps only")
     else:
         world = imaze_world(arguments.length or 9, arguments.indicator[0].upper())
     heading = HEADINGS.index(arguments.heading)
-    told = film(model, world, arguments.out, number, heading, arguments.milliseconds)
+    told = film(model, world, arguments.out, 0, heading, arguments.milliseconds)
     ending = "the right goal" if told["success"] else "not the right goal"
     print(f"wrote {arguments.out}: {told['steps']} steps to {ending}")

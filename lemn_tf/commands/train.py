@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from lemn_tf.commands import maze
-from lemn_tf.commands.common import whole_number, words
+from lemn_tf.commands.common import amount, whole_number, words
 
 
 def lengths(text: str) -> dict[str, int]:
@@ -43,7 +43,7 @@ class Train:
             help="of a2c: +1 / -1 an answer, or the probability of the right one",
         )
         babi.add_argument(
-            "--entropy", type=float, help="weight of the entropy bonus at the beginning"
+            "--entropy", type=amount, help="weight of the entropy bonus at the beginning"
         )
         babi.add_argument(
             "--episodes", type=whole_number(1), help="to train the policy for; default the recipe's"

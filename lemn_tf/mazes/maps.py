@@ -247,7 +247,8 @@ def load_jsonl(path: str | Path) -> list[Maze]:
     True
     """
     mazes = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    text = Path(path).read_bytes().decode("utf-8-sig", errors="replace")
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}: "
@@ -268,6 +269,8 @@ def load_jsonl(path: str | Path) -> list[Maze]:
             mazes.append(Maze(tuple(record["rows"]), record["goal"], str(record.get("id", ""))))
         except ValueError as error:
             raise ValueError(f"{where}{error}") from None
+    if not mazes:
+        raise ValueError(f"{path}: expected at least one map, found none")
     return mazes
 
 

@@ -78,6 +78,14 @@ class MazeVectorEnv(VectorEnv):
         if options:
             names = ", ".join(sorted(options))
             raise ValueError(f"expected options reset_mask, maze and heading, got {names}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(f"expected reset_mask [{self.num_envs}], got {list(mask.shape)}")
+        for name, value, count in (
+            ("maze", maze, len(self.world.mazes)),
+            ("heading", heading, 4),
+        ):
+            if np.min(value) < 0 or np.max(value) >= count:
+                raise ValueError(f"expected {name} 0 to {count - 1}, got {value}")
         start = np.broadcast_to(self.world.spawn[maze, heading], self.num_envs)
         self._start(mask, start[mask])
         return self._frames(), self._info()
@@ -87,7 +95,7 @@ class MazeVectorEnv(VectorEnv):
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,):
             raise ValueError(f"expected actions [{self.num_envs}], got {list(actions.shape)}")
-        if actions.min() < 0 or actions.max() > 2:
+        if actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > 2:
             raise ValueError(f"expected actions 0, 1 or 2 (forward, left, right), got {actions}")
         world, waiting = self.world, self._over.copy()
         if self.autoreset_mode is AutoresetMode.DISABLED and waiting.any():

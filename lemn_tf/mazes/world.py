@@ -173,9 +173,9 @@ class World:
 
     @cached_property
     def shows_indicator(self) -> np.ndarray:
-        """bool [P]: whether a pixel of the indicator tile is in sight."""
+        """bool [F]: whether a frame has a pixel of the indicator tile."""
         flat = self.frames.reshape(len(self.frames), -1)
-        return ((flat == YELLOW) | (flat == LIME)).any(1)[self.frame]
+        return ((flat == YELLOW) | (flat == LIME)).any(1)
 
     def pose(self, maze: int, cell: tuple[int, int], heading: int) -> int:
         """Finds a pose by its map, cell and heading."""

@@ -165,7 +165,7 @@ def test_some_maps_of_a_world_are_those_maps():
                 assert bool(some.tables.done[here]) == world.done[there]
                 assert some.tables.limit[here] == world.limit[maze]
                 shows = some.indicator[some.tables.frame[here]]
-                assert shows == world.shows_indicator[there]
+                assert shows == world.shows_indicator[world.frame[there]]
 
 
 def test_frames_are_padded_to_few_sizes():

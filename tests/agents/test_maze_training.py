@@ -38,6 +38,13 @@ def settings(monkeypatch):
     tf.config.run_functions_eagerly(False)
 
 
+def test_maps_that_cannot_be_read_leave_no_folder(tmp_path):
+    settings = Settings(env="single-indicator", maps=str(tmp_path / "typo"), recipe=RECIPE)
+    with pytest.raises(OSError, match="typo"):
+        train(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_begins_with_the_agent_it_is_given(settings, tmp_path):
     first = train(settings, tmp_path / "first", jit_compile=False, stop_after=1)
     follows = dataclasses.replace(settings, start_from=str(tmp_path / "first"), seed=1)

@@ -178,5 +178,14 @@ def test_vector_errors(world):
         envs.step(np.zeros(3, int))
     with pytest.raises(ValueError, match="0, 1 or 2"):
         envs.step(np.array([0, -1]))
+    with pytest.raises(ValueError, match="0, 1 or 2"):
+        envs.step(np.array([0.5, 1.0]))
+    for options, message in (
+        ({"heading": -1}, "expected heading 0 to 3, got -1"),
+        ({"maze": [0, 77]}, "expected maze 0 to"),
+        ({"reset_mask": [True]}, r"reset_mask \[2\], got \[1\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            envs.reset(options=options)
     with pytest.raises(ValueError, match="got map"):
         envs.reset(options={"map": 1})

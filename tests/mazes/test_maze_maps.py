@@ -109,6 +109,15 @@ def test_file_errors_name_file_and_line(tmp_path, line, message):
         load_jsonl(path)
 
 
+def test_a_byte_order_mark_and_a_file_without_maps(tmp_path):
+    path = tmp_path / "maps.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD_LINE.encode())
+    assert len(load_jsonl(path)) == 1
+    path.write_bytes(b"\n")
+    with pytest.raises(ValueError, match=r"maps\.jsonl: expected at least one map, found none"):
+        load_jsonl(path)
+
+
 def test_numbers_as_ids_become_text(tmp_path):
     path = tmp_path / "maps.jsonl"
     path.write_text(json.dumps({"id": 3, "goal": "R", "rows": GOOD}))

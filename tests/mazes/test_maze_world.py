@@ -94,8 +94,9 @@ def test_long_corridors_add_few_frames():
 
 
 def test_the_indicator_is_known_where_it_is_seen(world):
-    assert world.shows_indicator[world.spawn[:, 3]].all(), "every spawn has it to the west"
-    assert not world.shows_indicator[world.spawn[0, 2]]
+    in_sight = world.shows_indicator[world.frame]
+    assert in_sight[world.spawn[:, 3]].all(), "every spawn has it to the west"
+    assert not in_sight[world.spawn[0, 2]]
 
 
 def test_camera_is_used():
