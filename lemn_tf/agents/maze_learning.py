@@ -79,33 +79,32 @@ _MAZE = Recipe(
     entropy=0.03,
     final_entropy=0.01,
     guidance=1.0,
-    temperature=0.25,
+    temperature=1.0,
     validate_every=200,
 )
 RECIPES = {
     ("imaze", "mqn"): _CORRIDOR,
     ("imaze", "frmqn"): _CORRIDOR,
-    # MQN cannot tell where it has just been: its best policy leaves much to chance. It takes more
-    # episodes to judge, and must be played as it was learned.
-    ("single-indicator", "mqn"): dataclasses.replace(
-        _MAZE, frames=8_000_000, episodes=64, temperature=1.0
-    ),
+    # MQN cannot tell where it has just been: its best policy leaves much to chance, and takes more
+    # episodes to judge.
+    ("single-indicator", "mqn"): dataclasses.replace(_MAZE, frames=8_000_000, episodes=64),
     ("single-indicator", "frmqn"): _MAZE,
 }
 """The recipes by environment and reader."""
 
 
 def further(recipe: Recipe) -> Recipe:
-    """How an agent that was trained by a recipe goes on: smaller steps from more episodes each,
-    less left to chance, no guidance."""
+    """How an agent that was trained by a recipe goes on: as it ended, unguided, in smaller steps
+    from more episodes each."""
+    entropy = recipe.entropy if recipe.final_entropy is None else recipe.final_entropy
     return dataclasses.replace(
         recipe,
         frames=3_000_000,
         episodes=64,
         learning_rate=3e-4,
         final_rate=0.1,
-        entropy=0.01,
-        final_entropy=0.005,
+        entropy=entropy,
+        final_entropy=None,
         guidance=0.0,
     )
 

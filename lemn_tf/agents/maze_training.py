@@ -9,6 +9,7 @@ resumed gives the same numbers as one that was not.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import time
@@ -40,6 +41,7 @@ class Settings:
         env: "imaze" or "single-indicator".
         maps: file of maps to train on (single-indicator), if any.
         generated: maps to generate beside them.
+        large: large maps to generate beside those.
         refresh: updates after which other maps are generated; 0 for never.
         validation: maps generated for validation, two thirds as in training and the others large.
         lengths: I-Mazes to train on.
@@ -53,6 +55,7 @@ class Settings:
     env: str = "imaze"
     maps: str | None = None
     generated: int = 1000
+    large: int = 0
     refresh: int = 500
     validation: int = 150
     lengths: tuple[int, ...] = (5, 7, 9)
@@ -71,7 +74,7 @@ class Settings:
             raise ValueError(f"expected env to be {' or '.join(ENVIRONMENTS)}, got {self.env!r}")
         if self.env == "imaze" and self.maps is not None:
             raise ValueError("expected no file of maps for imaze: it is made from its lengths")
-        if self.env != "imaze" and not (self.maps or self.generated):
+        if self.env != "imaze" and not (self.maps or self.generated or self.large):
             raise ValueError("expected maps to train on: a file, or a number to generate")
 
     def build(self) -> Navigator:
@@ -117,19 +120,17 @@ class Supply:
     def world(self, update: int) -> World:
         """The maps that this update draws from."""
         settings = self.settings
-        age = update // settings.refresh if settings.refresh and settings.generated else 0
-        if settings.env == "imaze":
-            age = 0
+        made = settings.env != "imaze" and settings.generated + settings.large
+        age = update // settings.refresh if settings.refresh and made else 0
         if age != self._age:
             self._age, self._course = age, None
             if settings.env == "imaze":
                 self._world = imaze_world(settings.lengths)
             else:
-                made = []
-                if settings.generated:
-                    seed = settings.seed * 100_003 + age
-                    made = random_mazes(settings.generated, seed, "train")
-                self._world = build([*self._file, *made])
+                seed = settings.seed * 100_003 + age
+                kinds = {"train": settings.generated, "large": settings.large}
+                made = [random_mazes(count, seed, kind) for kind, count in kinds.items() if count]
+                self._world = build([*self._file, *itertools.chain(*made)])
         return self._world
 
     def __call__(self, update: int) -> tuple[Course, np.ndarray]:

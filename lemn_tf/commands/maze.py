@@ -17,6 +17,8 @@ from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
 
 PRESETS = Path(__file__).parents[1] / "presets"
 HEADINGS = ("north", "east", "south", "west")
+TEST_SEED = 20_000_003
+"""Seed of the generated maps that results are given for: no training and no validation has them."""
 CHANGES = {
     "frames": (whole_number(1), "length of the training, in steps of the environments"),
     "episodes": (whole_number(1), "whole episodes an update"),
@@ -72,6 +74,9 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
         "--generated", type=whole_number(0), help="maps to generate (1000, or 0 with --maps)"
     )
     parser.add_argument(
+        "--large", type=whole_number(0), default=0, help="large maps to generate beside them"
+    )
+    parser.add_argument(
         "--refresh",
         type=whole_number(0),
         default=500,
@@ -111,6 +116,7 @@ def settings_from(arguments: argparse.Namespace):
         env=arguments.env,
         maps=arguments.maps,
         generated=generated,
+        large=arguments.large,
         refresh=arguments.refresh,
         reader=arguments.reader,
         policy=arguments.policy,
@@ -168,9 +174,22 @@ def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count", type=whole_number(1), default=200, help="maps to generate if no file is given"
     )
+    parser.add_argument(
+        "--seed",
+        type=whole_number(0),
+        default=TEST_SEED,
+        help="of the generated maps (default those of the tables)",
+    )
 
 
-def score(model, env: str = "imaze", lengths=None, maps: str | None = None, count: int = 200):
+def score(
+    model,
+    env: str = "imaze",
+    lengths=None,
+    maps: str | None = None,
+    count: int = 200,
+    seed: int = TEST_SEED,
+):
     """Plays mazes from every start heading.
 
     Args:
@@ -179,6 +198,7 @@ def score(model, env: str = "imaze", lengths=None, maps: str | None = None, coun
         lengths: of I-Mazes; default those of the paper's test.
         maps: file of maps, played instead.
         count: maps to generate for each split of "single-indicator" without a file.
+        seed: of those maps.
 
     Returns:
         A dict with `success_rate` in percent, `episodes`, what `Scores.summary` has beside them,
@@ -198,7 +218,7 @@ def score(model, env: str = "imaze", lengths=None, maps: str | None = None, coun
         each = len(world.mazes) // len(lengths)
         groups = {str(n): np.arange(i * each, (i + 1) * each) for i, n in enumerate(lengths)}
     else:
-        made = [random_mazes(count, 20_000_003, split) for split in ("test", "large")]
+        made = [random_mazes(count, seed, split) for split in ("test", "large")]
         world, by = build(made[0] + made[1]), "per_split"
         groups = {"test": np.arange(count), "large": np.arange(count, 2 * count)}
     scores = evaluate(model, world, jit_compile=False)
@@ -225,7 +245,8 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     model = load(arguments.run)
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
-    result = score(model, env, arguments.lengths, arguments.maps, arguments.count)
+    options = (arguments.lengths, arguments.maps, arguments.count, arguments.seed)
+    result = score(model, env, *options)
     if arguments.json:
         print(json.dumps(result))
         return

@@ -20,20 +20,17 @@ PAPER = {
 """The paper's success rates, Test and Large."""
 PRESETS = ("imaze-mqn-st-lemn-4", "single-indicator-frmqn-st-lemn-5")
 """The rows whose best agent is shipped."""
-FURTHER = ("single-indicator-frmqn-st-lemn-5",)
-"""The rows whose agents then train further, `lemn train maze --start-from`: a row of its own."""
 COLOURS = ("#c62828", "#3b6fb5", "#d98324", "#2e7d32", "#6a1b9a", "#00838f")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One run: environment, reader, policy, seed, and whether it goes on from its like."""
+    """One run: environment, reader, policy, seed."""
 
     env: str
     reader: str
     policy: str
     seed: int
-    further: bool = False
 
     @property
     def slots(self) -> int:
@@ -45,12 +42,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f"{self.row}{'-further' if self.further else ''}-seed{self.seed}"
-
-    @property
-    def first(self) -> Cell | None:
-        """The cell whose agent this one begins with."""
-        return dataclasses.replace(self, further=False) if self.further else None
+        return f"{self.row}-seed{self.seed}"
 
 
 def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,15 +73,12 @@ def plan(arguments: argparse.Namespace) -> list[Cell]:
         unknown = [one for one in getattr(arguments, name) if one not in values]
         if unknown:
             raise ValueError(f"expected {name} among {', '.join(values)}, got {unknown}")
-    cells = [
+    return [
         Cell(env, reader, policy, seed)
         for env in arguments.envs
         for seed in range(arguments.seeds if env == "imaze" else arguments.maze_seeds)
         for reader in arguments.readers
         for policy in arguments.policies
-    ]
-    return cells + [
-        dataclasses.replace(cell, further=True) for cell in cells if cell.row in FURTHER
     ]
 
 
@@ -101,8 +90,6 @@ def train_command(cell: Cell, arguments: argparse.Namespace) -> list[str]:
         command += ["--maps", arguments.maps, "--generated", "1000"]
     if arguments.frames:
         command += ["--frames", str(arguments.frames)]
-    if cell.first:
-        command += ["--start-from", str(Path(arguments.out) / cell.first.name)]
     return [*command, "--out", str(Path(arguments.out) / cell.name)]
 
 
@@ -165,30 +152,17 @@ def run_cell(cell: Cell, arguments: argparse.Namespace) -> None:
 
 def _run_all(cells: list[Cell], arguments: argparse.Namespace) -> list[str]:
     """Runs the cells that have no result yet; returns the names of those that failed."""
-    results, runs = Path(arguments.results) / "maze", Path(arguments.out)
-    todo = {cell for cell in cells if not (results / f"{cell.name}.json").exists()}
-    # A result may have come from elsewhere, without the run that another begins with.
-    todo |= {one.first for one in todo if one.first and not is_done(runs / one.first.name)}
+    results = Path(arguments.results) / "maze"
     given = [*sys.argv[1:]] if sys.argv[1:2] == ["reproduce"] else ["reproduce", "maze"]
     return run_cells(
-        [cell for cell in cells if cell in todo],
+        [cell for cell in cells if not (results / f"{cell.name}.json").exists()],
         results,
-        runs,
+        Path(arguments.out),
         command=lambda cell: [*given, "--cell", cell.name],
         told=lambda record: f"success {record['scores']['success_rate']:.1f}%",
         jobs=arguments.jobs,
-        ready=lambda cell: cell.first is None or is_done(runs / cell.first.name),
         total=len(cells),
     )
-
-
-def is_done(run: Path) -> bool:
-    """Whether the run in a folder has come to its end."""
-    history, config = run / "history.jsonl", run / "config.json"
-    if not (history.is_file() and config.is_file()):
-        return False
-    last = json.loads(history.read_text().splitlines()[-1])
-    return last["frames"] >= json.loads(config.read_text())["recipe"]["frames"]
 
 
 def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
@@ -197,11 +171,11 @@ def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
 
     written = []
     for row in PRESETS:
-        paths = sorted((results / "maze").glob(f"{row}-*.json"))
-        if not paths:
+        found = [json.loads(path.read_text()) for path in (results / "maze").glob(f"{row}-*.json")]
+        if not found:
             continue
-        best = max(paths, key=lambda path: json.loads(path.read_text())["best_validation"])
-        run = runs / best.stem
+        best = max(found, key=lambda one: (one["best_validation"], -one["seed"]))
+        run = runs / f"{row}-seed{best['seed']}"
         if run.exists():  # a result may have come from elsewhere, and its preset with it
             presets.mkdir(parents=True, exist_ok=True)
             written.append(presets / f"{row}.npz")
@@ -260,8 +234,7 @@ def maze_table(found: list[dict]) -> str:
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
         "start heading; actions are drawn with a fixed seed at the temperature of the reader's "
-        "recipe. Trained with guidance, see docs/mazes.md; an agent trained further goes on from "
-        "the one of its seed, for the frames said, in smaller steps, unguided. "
+        "recipe. Trained with guidance, see docs/mazes.md. "
         "The paper's numbers are for the maps of Oh et al. (2016).",
         "",
         "| run | test | large | paper test | paper large | temperature | frames | minutes |",
@@ -271,8 +244,6 @@ def maze_table(found: list[dict]) -> str:
         split = one["scores"]["per_split"]
         paper = PAPER.get(one["row"], ("", ""))
         name = f"{one['reader']} {one['policy']}, seed {one['seed']}"
-        if one.get("further"):
-            name += ", trained further"
         lines.append(
             f"| {name} | {split['test']['success_rate']:.1f} | {split['large']['success_rate']:.1f}"
             f" | {paper[0]} | {paper[1]} | {one['scores']['temperature']:g}"
