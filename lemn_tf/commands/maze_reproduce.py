@@ -233,8 +233,8 @@ def maze_table(found: list[dict]) -> str:
         "# Single Goal with Indicator: success %",
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
-        "start heading; actions are drawn with a fixed seed at the temperature of the reader's "
-        "recipe. Trained with guidance, see docs/mazes.md. "
+        "start heading; actions are drawn with a fixed seed at the temperature said. Trained with "
+        "guidance, see docs/mazes.md. "
         "The paper's numbers are for the maps of Oh et al. (2016).",
         "",
         "| run | test | large | paper test | paper large | temperature | frames | minutes |",

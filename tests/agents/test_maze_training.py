@@ -135,6 +135,9 @@ def test_maps_are_walked_from_several_headings(tmp_path):
     assert second.mazes[:5] == world.mazes
     assert second.mazes[5:] != first.mazes[5:]
     assert Supply(settings).world(10).mazes == second.mazes
+    large = Supply(dataclasses.replace(settings, large=2)).world(0)
+    assert large.mazes[:8] == first.mazes
+    assert [maze.shape[0] > 9 for maze in large.mazes] == [False] * 8 + [True] * 2
     one = dataclasses.replace(settings, recipe=Recipe(episodes=6))
     course, starts = Supply(one)(0)
     assert starts.shape == (6,)
