@@ -166,6 +166,7 @@ class StreamReader(keras.Model):
         window: int | None = None,
         linear: bool = False,
         acting: str | RetentionPolicy | None = None,
+        slots: int | None = None,
         seed: int = 0,
         updates: int = 1,
         shards: int = 1,
@@ -183,6 +184,7 @@ class StreamReader(keras.Model):
             window: how many items back such a part reaches; None for the whole past.
             linear: attention without softmax, if the reader can (MemN2N's linear start).
             acting: another policy that fills the memory while training, such as "fifo".
+            slots: size of the memory while training; None for the model's own.
             seed: of all sampling; a run is a function of it and the data.
             updates: how many there will be, for objectives with a schedule.
             shards: parts of a batch whose gradients are computed side by side, one core each.
@@ -193,12 +195,12 @@ class StreamReader(keras.Model):
             raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
         self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
         self.keep_share, self.window, self.linear = keep_share, window, linear
-        self.seed, self.shards = seed, shards
+        self.seed, self.shards, self.training_slots = seed, shards, slots
         self.updates = max(updates, 1)
         if acting is not None and objectives:
             raise ValueError("a policy learns from what it did itself: no objectives with acting=")
         reading = (on_policy, on_subsets, keep_share, window, linear)
-        program = (self.objectives, *reading, id(acting), jit_compile)
+        program = (self.objectives, *reading, id(acting), slots, jit_compile)
         if program != self._program:
             self._program = program
             self._act = self.act if acting is None else self.with_policy(acting).act
@@ -235,7 +237,8 @@ class StreamReader(keras.Model):
             total += self.on_subsets * part
             logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
         if self.on_policy or self.objectives:
-            decisions, kept = self._act(episode, training=bool(self.objectives), seed=seed)
+            sampled, slots = bool(self.objectives), self.training_slots
+            decisions, kept = self._act(episode, training=sampled, seed=seed, slots=slots)
             decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
             answer = self.answer(episode, kept, codes, **options)
             part, right = reader_loss(answer.logits)
@@ -286,10 +289,8 @@ class StreamReader(keras.Model):
         progress = tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0)
         entropy = tf.stack([entropy_at(one, progress) for one in self.objectives] or tf.zeros([0]))
         size = episode["length"].shape[0]
-        if size is not None and size % self.shards:
-            raise ValueError(
-                f"expected batches that {self.shards} shards divide, got one of {size}"
-            )
+        if size is not None:
+            check_shards(self.shards, size)
         parts = tf.nest.map_structure(lambda x: tf.split(x, self.shards), episode)
         results = [
             self._gradients(
@@ -375,6 +376,12 @@ class StreamReader(keras.Model):
         parts = [key for key in ("reader", "policy", "vocabulary") if isinstance(config[key], dict)]
         made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
         return cls(**{**config, **made})
+
+
+def check_shards(shards: int, batch_size: int) -> None:
+    """Raises unless a batch can be parted into so many equal shards."""
+    if batch_size % shards:
+        raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")
 
 
 def _chosen(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:

@@ -2,15 +2,17 @@
 
 A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
 start, random parts of whole stories), then policy and reader learn together, the reader still half
-of the time on random parts so that the two do not co-adapt. The policy first learns from stories as
-they are, which shows it the way, and then from stories with names exchanged, which keeps it from
-learning them by heart. `paper` is the procedure of the paper: the reader is pretrained under FIFO,
-then everything learns jointly by actor-critic. The paper has 50,000 and 200,000 steps, not saying
-how many episodes make one; ours are 12,500 and 6,250 updates of 32 episodes.
+of the time on random parts so that the two do not co-adapt. The policy learns with ten slots before
+it has to do with fewer: what two facts are worth together shows while both of them are still there.
+It learns from stories as they are, which shows it the way, and in the end from stories with names
+exchanged, which keeps it from learning them by heart. `paper` is the procedure of the paper: the
+reader is pretrained under FIFO, then everything learns jointly by actor-critic. The paper has
+50,000 and 200,000 steps, not saying how many episodes make one; ours are 12,500 and 6,250 updates
+of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
-['linear start', 'reader', 'policy', 'polish']
->>> get("lemn", episodes={"policy": 1000})[2].episodes, get("paper")[0].acting
+['linear start', 'reader', 'roomy', 'policy', 'polish']
+>>> get("lemn", episodes={"policy": 1000})[3].episodes, get("paper")[0].acting
 (1000, 'fifo')
 """
 
@@ -36,6 +38,7 @@ class Phase:
         keep_share: range of the share of the past that such a part keeps.
         window: how many items back such a part reaches; None for the whole past.
         acting: another policy that acts in this phase, such as "fifo"; None for the model's own.
+        slots: size of the memory while the phase trains, if larger than the model's own.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
         reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
@@ -54,6 +57,7 @@ class Phase:
     keep_share: tuple[float, float] = (0.5, 1.0)
     window: int | None = None
     acting: str | None = None
+    slots: int | None = None
     objectives: tuple[str, ...] = ()
     discount: float = 0.98
     entropy: float = 0.1
@@ -67,7 +71,8 @@ _READER_FIRST = (
     Phase("reader", 48_000, on_policy=0.0, on_subsets=1.0),
 )
 _POLICY_NEXT = (
-    Phase("policy", 80_000, objectives=("hindsight",)),
+    Phase("roomy", 40_000, objectives=("hindsight",), slots=10),
+    Phase("policy", 40_000, objectives=("hindsight",)),
     Phase(
         "polish",
         80_000,
@@ -105,6 +110,7 @@ def get(
     recipe: str | tuple[Phase, ...],
     trainer: str | None = None,
     episodes: dict[str, int] | None = None,
+    slots: float = 0,
     **changes,
 ) -> tuple[Phase, ...]:
     """A recipe by name, with changes.
@@ -113,6 +119,8 @@ def get(
         recipe: a name in `RECIPES`, or the phases themselves.
         trainer: "a2c", "hindsight" or "both" for the phases that train the policy.
         episodes: new lengths by name of phase.
+        slots: of the memory it is for. Phases that would give it no more room are left out, and
+            what follows takes so much longer; 0 keeps them all.
         **changes: new values for the fields of those phases that train the policy.
     """
     if isinstance(recipe, str):
@@ -122,10 +130,13 @@ def get(
     trainers = {"a2c": ("a2c",), "hindsight": ("hindsight",), "both": ("hindsight", "a2c")}
     if trainer is not None and trainer not in trainers:
         raise ValueError(f"unknown trainer {trainer!r}; known are {', '.join(trainers)}")
+    recipe = _fitting(recipe, slots)
     known = {phase.name for phase in recipe}
     for name in episodes or {}:
         if name not in known:
-            raise ValueError(f"this recipe has no phase {name!r}; it has {sorted(known)}")
+            raise ValueError(
+                f"this recipe has no phase {name!r} for such a memory; it has {sorted(known)}"
+            )
     phases = []
     for phase in recipe:
         if phase.objectives:
@@ -134,6 +145,17 @@ def get(
         if phase.name in (episodes or {}):
             phase = dataclasses.replace(phase, episodes=episodes[phase.name])
         phases.append(phase)
+    return tuple(phases)
+
+
+def _fitting(recipe: tuple[Phase, ...], slots: float) -> tuple[Phase, ...]:
+    phases, spare = [], 0
+    for phase in recipe:
+        if phase.slots is not None and phase.slots <= slots:
+            spare += phase.episodes
+        else:
+            phases.append(dataclasses.replace(phase, episodes=phase.episodes + spare))
+            spare = 0
     return tuple(phases)
 
 
@@ -153,13 +175,16 @@ def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
     return tuple(dataclasses.replace(phase, objectives=()) for phase in recipe)
 
 
-def policy_lengths(recipe: str | tuple[Phase, ...], episodes: int) -> dict[str, int]:
-    """Lengths that share out `episodes` evenly among the phases that train the policy.
+def policy_lengths(
+    recipe: str | tuple[Phase, ...], episodes: int, slots: float = 0
+) -> dict[str, int]:
+    """Lengths that share out `episodes` among the phases that train the policy, as they are long.
 
     Example:
 
-    >>> policy_lengths("lemn", 1000)
-    {'policy': 500, 'polish': 500}
+    >>> policy_lengths("lemn", 1000), policy_lengths("lemn", 1000, slots=10)
+    ({'roomy': 250, 'policy': 250, 'polish': 500}, {'policy': 500, 'polish': 500})
     """
-    names = [phase.name for phase in get(recipe) if phase.objectives]
-    return {name: max(1, episodes // len(names)) for name in names}
+    learning = [phase for phase in get(recipe, slots=slots) if phase.objectives]
+    total = sum(phase.episodes for phase in learning)
+    return {phase.name: max(1, episodes * phase.episodes // total) for phase in learning}

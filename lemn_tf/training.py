@@ -190,6 +190,7 @@ def train(
             window=phase.window,
             linear=phase.linear,
             acting=phase.acting,
+            slots=max(phase.slots or 0, model.memory.slots),
             seed=seed * 1009 + progress.phase,
             updates=updates,
             shards=shards,

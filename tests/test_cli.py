@@ -58,11 +58,15 @@ def test_a_typo(arguments, message, capsys):
             ["evaluate", "babi-noisy-st-lemn-5", "--lengths", "4"],
             "--lengths: meant for maze agents",
         ),
+        (
+            ["evaluate", "babi-noisy-st-lemn-5", "--data", "x", "--count", "9", "--seed", "0"],
+            "--count, --seed: meant for maze agents",
+        ),
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
-        ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream'; it has ['linear"),
+        ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a"),
         ([*TRAIN, "--shards", "3"], "expected shards that divide a batch of 32, got 3"),
-        (["bench", "train", "--shards", "3"], "expected a batch that 3 shards divide, got 64"),
+        (["bench", "train", "--shards", "3"], "expected shards that divide a batch of 64, got 3"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, capsys, tmp_path, monkeypatch):

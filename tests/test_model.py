@@ -118,6 +118,18 @@ def test_shards_give_the_mean_of_their_gradients():
     np.testing.assert_allclose(logs["loss"], mean, rtol=1e-5)
 
 
+def test_more_room_while_training():
+    """With a slot for every item nothing is lost in training; `evaluate` keeps to the model's."""
+    model, batch = make_model(slots=1), make_batch()
+    recall = []
+    for slots in (None, batch["items"].shape[1]):
+        model.compile("sgd", [Hindsight()], slots=slots, jit_compile=False)
+        _, logs = model.gradients(batch, SEED, tf.constant([0.1]))
+        recall.append(float(logs["support_recall"]))
+        assert int(model._outcome(batch)["supported"]) == int(model.outcome(batch)["supported"])
+    assert recall[0] < recall[1] == 1.0
+
+
 def test_objectives_that_differ_in_their_schedule_share_a_program():
     model, batch = make_model(), make_batch()
     programs, bonus = [], []

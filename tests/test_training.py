@@ -270,14 +270,15 @@ def test_every_phase_of_every_recipe_can_be_compiled(name, trainer):
             on_subsets=phase.on_subsets,
             linear=phase.linear,
             acting=phase.acting,
+            slots=phase.slots,
         )
     assert all(not phase.objectives for phase in recipes.without_policy(phases))
 
 
 def test_recipes_can_be_changed():
     phases = recipes.get("lemn", episodes={"policy": 64}, entropy=0.2)
-    assert [phase.episodes for phase in phases][2:] == [64, 80_000]
-    assert [phase.entropy for phase in phases] == [0.1, 0.1, 0.2, 0.2]  # where a policy learns
+    assert [phase.episodes for phase in phases][2:] == [40_000, 64, 80_000]
+    assert [phase.entropy for phase in phases] == [0.1, 0.1, 0.2, 0.2, 0.2]  # where a policy learns
     for wrong, message in (
         ({"recipe": "best"}, "unknown recipe 'best'; known are lemn, paper"),
         ({"recipe": "lemn", "trainer": "dqn"}, "unknown trainer 'dqn'"),
@@ -285,6 +286,18 @@ def test_recipes_can_be_changed():
     ):
         with pytest.raises(ValueError, match=message):
             recipes.get(**wrong)
+
+
+def test_a_phase_with_more_room_is_for_smaller_memories():
+    def lengths(**options):
+        return {phase.name: phase.episodes for phase in recipes.get("lemn", **options)[2:]}
+
+    assert lengths(slots=9) == {"roomy": 40_000, "policy": 40_000, "polish": 80_000}
+    assert lengths(slots=10) == {"policy": 80_000, "polish": 80_000}
+    given = {"policy": 50}  # a length that was asked for stays as it is
+    assert lengths(slots=10, episodes=given) == {"policy": 50, "polish": 80_000}
+    with pytest.raises(ValueError, match="no phase 'roomy' for such a memory"):
+        recipes.get("lemn", slots=10, episodes={"roomy": 5})
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,15 +66,28 @@ class Settings:
     reader_from: str | None = None
     changes: dict = dataclasses.field(default_factory=dict)
 
+    @property
+    def learns(self) -> bool:
+        """Whether the policy has anything to learn."""
+        return self.policy in ("im-lemn", "s-lemn", "st-lemn")
+
+    @property
+    def _room(self) -> float:
+        return self.slots if self.learns else math.inf  # a rule has no use for more room
+
     def phases(self) -> tuple[Phase, ...]:
         changes = {**recipes.SUITED.get((self.recipe, self.policy), {}), **self.changes}
-        phases = recipes.get(self.recipe, self.trainer, self.episodes, **changes)
+        phases = recipes.get(self.recipe, self.trainer, self.episodes, self._room, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
             phases = phases[recipes.reader_phases(self.recipe) :]
-        learns = self.policy in ("im-lemn", "s-lemn", "st-lemn")
-        return phases if learns else recipes.without_policy(phases)
+        return phases if self.learns else recipes.without_policy(phases)
+
+    def lasting(self, episodes: int) -> Settings:
+        """The same with so many episodes for the policy, where no length was asked for."""
+        lengths = recipes.policy_lengths(self.recipe, episodes, self._room)
+        return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
 
 class Stories:

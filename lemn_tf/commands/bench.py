@@ -25,10 +25,11 @@ class Bench:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf.model import check_shards
+
         measure = training if arguments.what == "train" else evaluation
         size = arguments.batch or (64 if arguments.what == "train" else 256)
-        if size % arguments.shards:
-            raise ValueError(f"expected a batch that {arguments.shards} shards divide, got {size}")
+        check_shards(arguments.shards, size)
         result = measure(
             arguments.policy,
             arguments.slots,

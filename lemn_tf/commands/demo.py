@@ -48,20 +48,15 @@ class Demo:
             f"[bold]2. Training[/bold] {arguments.policy} with {arguments.slots} slots: first the "
             "reader, then what to remember"
         )
-        ours, first = arguments.episodes, min(24_000, arguments.episodes)
+        first = min(24_000, arguments.episodes)
         settings = babi.Settings(
             str(files["train"]),
             str(files["valid"]),
             arguments.policy,
             arguments.slots,
-            episodes={
-                "linear start": first,
-                "reader": first,
-                "policy": max(1, ours * 3 // 4),
-                "polish": max(1, ours // 4),
-            },
+            episodes={"linear start": first, "reader": first},
             seed=arguments.seed,
-        )
+        ).lasting(arguments.episodes)
         try:
             model = babi.train(
                 settings, out / name, arguments.shards, callbacks=lambda phase, _: [Bar(phase)]

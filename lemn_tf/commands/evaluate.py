@@ -35,7 +35,7 @@ class Evaluate:
         if maze.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
-        refuse(arguments, ("env", "lengths", "maps", "temperature"), "maze agents")
+        refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")
         if arguments.data is None:
             raise ValueError("say which stories to answer: --data F")
         if arguments.policy:

@@ -172,13 +172,10 @@ def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
         help="actions drawn from softmax(logits / T), 0 for the likeliest (default the agent's)",
     )
     parser.add_argument(
-        "--count", type=whole_number(1), default=200, help="maps to generate if no file is given"
+        "--count", type=whole_number(1), help="random mazes to generate of each size (default 200)"
     )
     parser.add_argument(
-        "--seed",
-        type=whole_number(0),
-        default=TEST_SEED,
-        help="of the generated maps (default those of the tables)",
+        "--seed", type=whole_number(0), help="of the generated maps (default that of the tables)"
     )
 
 
@@ -242,11 +239,14 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     env = arguments.env or ("single-indicator" if arguments.maps else "imaze")
     if arguments.lengths and env != "imaze":
         raise ValueError("expected lengths with imaze only")
+    if (arguments.maps or env == "imaze") and (arguments.count or arguments.seed is not None):
+        raise ValueError("expected --count and --seed with generated random mazes only")
     model = load(arguments.run)
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
-    options = (arguments.lengths, arguments.maps, arguments.count, arguments.seed)
-    result = score(model, env, *options)
+    count = arguments.count or 200
+    seed = TEST_SEED if arguments.seed is None else arguments.seed
+    result = score(model, env, arguments.lengths, arguments.maps, count, seed)
     if arguments.json:
         print(json.dumps(result))
         return

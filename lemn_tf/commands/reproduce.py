@@ -198,22 +198,21 @@ def prepare_data(folder: Path, given: str | None) -> None:
 
 def settings_of(cell: Cell, out: Path):
     """How a cell is trained."""
-    from lemn_tf import recipes
     from lemn_tf.commands import babi
 
     episodes = int(cell.row.episodes * LENGTH.get((cell.variant, cell.slots), 1))
-    return babi.Settings(
+    settings = babi.Settings(
         train=str(out / "data" / f"{cell.variant}_train.txt"),
         valid=str(out / "data" / f"{cell.variant}_valid.txt"),
         policy=cell.row.policy,
         slots=cell.slots,
         recipe=cell.row.recipe,
-        episodes=recipes.policy_lengths(cell.row.recipe, episodes),
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
     )
+    return settings.lasting(episodes)
 
 
 def reader_of(cell: Cell, out: Path) -> Path:
@@ -267,9 +266,17 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
     os.replace(temporary, results / f"{cell.name}.json")
 
 
+def is_done(cell: Cell, out: Path, results: Path) -> bool:
+    """Whether a cell has a result, made with phases of the length they have now."""
+    path = results / f"{cell.name}.json"
+    if not path.exists():
+        return False
+    return json.loads(path.read_text())["settings"]["episodes"] == settings_of(cell, out).episodes
+
+
 def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]:
     """Runs the cells that have no result yet; returns the names of those that failed."""
-    todo = [cell for cell in cells if not (results / "babi" / f"{cell.name}.json").exists()]
+    todo = [cell for cell in cells if not is_done(cell, out, results / "babi")]
     # A result may have come from elsewhere, without the run that others start from.
     readers = {cell.first for cell in todo if cell.first and not reader_of(cell, out).exists()}
     todo = [cell for cell in cells if cell in todo or cell in readers]

@@ -84,13 +84,11 @@ class Train:
 
         import keras
 
-        from lemn_tf import recipes, retention, training
+        from lemn_tf import retention, training
         from lemn_tf.commands import babi
+        from lemn_tf.model import check_shards
         from lemn_tf.progress import Bar, EvictionAges
 
-        episodes = dict(arguments.phases)
-        if arguments.episodes:
-            episodes = recipes.policy_lengths(arguments.recipe, arguments.episodes) | episodes
         changes = {"reward": arguments.reward}
         if arguments.entropy is not None:
             changes["entropy"] = arguments.entropy
@@ -101,7 +99,7 @@ class Train:
             slots=arguments.slots,
             recipe=arguments.recipe,
             trainer=arguments.trainer,
-            episodes=episodes,
+            episodes=arguments.phases,
             units=arguments.units,
             hidden=arguments.hidden,
             shuffle=arguments.shuffle,
@@ -111,14 +109,12 @@ class Train:
             seed=arguments.seed,
             changes=changes,
         )
+        if arguments.episodes:
+            settings = settings.lasting(arguments.episodes)
         # What is wrong with the request is said before any file is read.
         retention.get(settings.policy)
         for phase in settings.phases():
-            if phase.batch_size % arguments.shards:
-                raise ValueError(
-                    f"expected shards that divide a batch of {phase.batch_size}, got "
-                    f"{arguments.shards}"
-                )
+            check_shards(arguments.shards, phase.batch_size)
         logs = Path(arguments.out) / "logs"
 
         def callbacks(phase, index):

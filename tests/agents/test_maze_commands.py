@@ -63,6 +63,8 @@ def test_bad_requests_are_refused(agent, tmp_path):
         evaluate(f"{agent} --lengths 4 --maps x")
     with pytest.raises(ValueError, match="lengths with imaze only"):
         evaluate(f"{agent} --lengths 4 --env single-indicator")
+    with pytest.raises(ValueError, match="--count and --seed with generated random mazes only"):
+        evaluate(f"{agent} --maps x --seed 0")
     with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at .*presets"):
         evaluate(f"{tmp_path} --lengths 4")
     with pytest.raises(ValueError, match="--slots, --policy: meant for models that answer"):

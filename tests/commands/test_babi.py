@@ -11,8 +11,8 @@ from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
 TINY = {
-    "lemn": {"linear start": 8, "reader": 8, "policy": 8, "polish": 8},
-    "paper": {"fifo": 8, "joint": 8},
+    "lemn": {"linear start": 8, "reader": 8},
+    "paper": {"fifo": 8},
 }
 
 
@@ -36,7 +36,7 @@ def tiny(files, row, **changes) -> babi.Settings:
         episodes=TINY[row.recipe],
         shuffle=row.shuffle,
         **changes,
-    )
+    ).lasting(24)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
     settings = tiny(files, reproduce.ROWS[row])
     trained = babi.train(settings, tmp_path / "run", jit_compile=False)
     history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()
-    assert [json.loads(line)["phase"] for line in history] == list(TINY[settings.recipe])
+    assert [json.loads(line)["phase"] for line in history] == [p.name for p in settings.phases()]
     loaded = runs.load(tmp_path / "run")
     result = babi.score(loaded, files["test"])
     assert result == babi.score(trained, files["test"])
@@ -78,7 +78,7 @@ def test_a_reader_is_trained_once(files, tmp_path, small_batches):
     first = tiny(files, reproduce.ROWS["fifo"])
     babi.train(first, tmp_path / "first", jit_compile=False)
     second = tiny(files, reproduce.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
-    assert [phase.name for phase in second.phases()] == ["policy", "polish"]
+    assert [phase.name for phase in second.phases()] == ["roomy", "policy", "polish"]
     babi.train(second, tmp_path / "second", jit_compile=False)
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="no reader of a finished phase 1"):
@@ -120,9 +120,9 @@ def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
 
 def test_input_matching_is_pushed_to_explore():
     pushed = babi.Settings("", "", "im-lemn").phases()
-    assert [phase.entropy for phase in pushed] == [0.1, 0.1, 0.5, 0.5]
+    assert [phase.entropy for phase in pushed] == [0.1, 0.1, 0.5, 0.5, 0.5]
     asked = babi.Settings("", "", "im-lemn", changes={"entropy": 0.2}).phases()
-    assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2]
+    assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2, 0.2]
 
 
 def test_given_stories_are_not_mixed_with_others(files, tmp_path):
@@ -148,6 +148,18 @@ def test_the_plan():
     assert all(cell.first is None or cell.first.name in known for cell in everything)
     with pytest.raises(ValueError, match="unknown columns"):
         reproduce.plan(["st-lemn"], ["noisy-7"], seeds=1)
+
+
+def test_a_result_of_another_recipe_is_not_kept(tmp_path):
+    """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
+    cell = reproduce.plan(["st-lemn"], ["noisy-5"], seeds=1)[-1]
+    path = tmp_path / f"{cell.name}.json"
+    assert not reproduce.is_done(cell, tmp_path, tmp_path)
+    lengths = reproduce.settings_of(cell, tmp_path).episodes
+    assert lengths == {"roomy": 40_000, "policy": 40_000, "polish": 80_000}
+    for settings, done in (({"episodes": lengths}, True), ({"episodes": {"policy": 9}}, False)):
+        path.write_text(json.dumps({"settings": settings}))
+        assert reproduce.is_done(cell, tmp_path, tmp_path) == done
 
 
 def test_the_report_shows_all_seeds(tmp_path):
