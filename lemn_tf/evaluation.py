@@ -84,6 +84,17 @@ def supported(kept: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
     return tf.reduce_all(found | (support < 0), axis=-1)
 
 
+def labelled(support: tf.Tensor) -> tf.Tensor:
+    """`[B, Q]` bool: whether the data says what a question needs, from support `[B, Q, K]`.
+
+    Example:
+
+    >>> labelled([[[3, -1], [-1, -1]]]).numpy().tolist()
+    [[True, False]]
+    """
+    return tf.reduce_any(tf.convert_to_tensor(support) >= 0, axis=-1)
+
+
 def _checked(support, ask_at) -> tuple[tf.Tensor, tf.Tensor]:
     support, ask_at = tf.convert_to_tensor(support), tf.convert_to_tensor(ask_at)
     if support.shape.rank != 3 or not support.shape[:2].is_compatible_with(ask_at.shape):

@@ -18,7 +18,7 @@ import keras
 import tensorflow as tf
 
 from lemn_tf import memory, retention
-from lemn_tf.evaluation import kept_at, needed_at, supported
+from lemn_tf.evaluation import kept_at, labelled, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.base import Answer, Reader, take_items
 from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
@@ -245,8 +245,10 @@ class StreamReader(keras.Model):
             total += self.on_policy * part
             logs["loss_reader"] = part
             logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
-            found = tf.cast(supported(kept, episode["support"]), tf.float32)
-            logs["support_recall"] = tf.reduce_sum(found * weight) / questions
+            known = tf.cast(asked & labelled(episode["support"]), tf.float32)
+            found = tf.cast(supported(kept, episode["support"]), tf.float32) * known
+            recall = tf.math.divide_no_nan(tf.reduce_sum(found), tf.reduce_sum(known))
+            logs["support_recall"] = recall
             reward = tf.where(right, 1.0, -1.0) * weight
             logs["return"] = tf.reduce_mean(tf.reduce_sum(reward, axis=1))
         if self.objectives:
@@ -319,29 +321,34 @@ class StreamReader(keras.Model):
             self.test_function = lambda iterator: step(next(iterator))
 
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
-        """Counts of one batch, acting greedily: questions, right answers, supports in memory."""
+        """Counts of one batch, acting greedily.
+
+        Returns:
+            A dict: questions, right answers; questions that are labelled with what they need, those
+            that found it in memory (supported), and how many of these were answered right (both).
+        """
         _, kept = self.act(episode, slots=slots, seed=seed)
         answer = self.answer(episode, kept)
         asked = episode["ask_at"] >= 0
         guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
         known = episode["answers"] != UNKNOWN  # a word that was never seen cannot be right
         right = asked & known & (guess == episode["answers"])
-        held = asked & supported(kept, episode["support"])
-        return {
-            "questions": tf.reduce_sum(tf.cast(asked, tf.int32)),
-            "right": tf.reduce_sum(tf.cast(right, tf.int32)),
-            "supported": tf.reduce_sum(tf.cast(held, tf.int32)),
-            "both": tf.reduce_sum(tf.cast(held & right, tf.int32)),
-        }
+        told = asked & labelled(episode["support"])
+        held = told & supported(kept, episode["support"])
+        counted = {"questions": asked, "right": right, "labelled": told, "supported": held}
+        counted["both"] = held & right
+        return {name: tf.reduce_sum(tf.cast(x, tf.int32)) for name, x in counted.items()}
 
     def test_step(self, episode: Episode):
-        counts = self._outcome(episode)
-        n = tf.maximum(tf.cast(counts["questions"], tf.float32), 1.0)
-        shown = {
-            "accuracy": tf.cast(counts["right"], tf.float32) / n,
-            "support_recall": tf.cast(counts["supported"], tf.float32) / n,
-        }
-        return self._show(shown, n)
+        counts = {name: tf.cast(n, tf.float32) for name, n in self._outcome(episode).items()}
+        logs = {}
+        for name, part, whole in (
+            ("accuracy", "right", "questions"),
+            ("support_recall", "supported", "labelled"),
+        ):
+            rate = tf.math.divide_no_nan(counts[part], counts[whole])
+            logs |= self._show({name: rate}, counts[whole])
+        return logs
 
     def _show(self, logs, weight=None):
         for name, value in logs.items():

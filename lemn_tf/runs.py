@@ -33,8 +33,9 @@ def from_preset(name: str) -> StreamReader:
 
 
 def config(name: str | os.PathLike) -> dict:
-    """How the run in a folder was made; empty for what is no such folder."""
-    path = Path(name) / "config.json"
+    """How the run in a folder, or of a model in it, was made; empty for what is no such run."""
+    path = Path(name)
+    path = (path.parent if path.is_file() else path) / "config.json"
     return json.loads(path.read_text()) if path.is_file() else {}
 
 

@@ -229,13 +229,16 @@ def train(
                     callback.on_train_end()
                 if run is None:
                     raise
-                if done < goal:  # an epoch that was not validated is trained again
+                where = f"after update {done} of {updates}; saved"
+                if done < goal:
                     progress.update = done
                     progress.seconds += time.time() - began
                     run.save(model, model.optimizer, progress)
+                else:  # an epoch that was not validated is trained again
+                    where = f"while validating; saved as of update {progress.update} of {updates}"
                 raise Interrupted(
-                    f"stopped in phase {phase.name!r} after update {progress.update} of {updates}; "
-                    f"saved in {run.folder}: run the same command again to go on"
+                    f"stopped in phase {phase.name!r} {where} in {run.folder}: "
+                    "run the same command again to go on"
                 ) from None
             progress.seconds += time.time() - began
             progress.update = goal

@@ -65,6 +65,15 @@ def test_a_typo(arguments, message, capsys):
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
         ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a"),
+        ([*TRAIN, "--policy", "oracle"], "the oracle goes by labels: expected a policy that can"),
+        (
+            [*TRAIN, "--policy", "im-lemn", "--hidden", "7"],
+            "--hidden: meant for s-lemn, st-lemn",
+        ),
+        (
+            [*TRAIN, "--policy", "lru", "--trainer", "a2c"],
+            "--trainer: meant for im-lemn, s-lemn",
+        ),
         ([*TRAIN, "--shards", "3"], "expected shards that divide a batch of 32, got 3"),
         (["bench", "train", "--shards", "3"], "expected shards that divide a batch of 64, got 3"),
     ],

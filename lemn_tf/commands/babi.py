@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -76,7 +77,10 @@ class Settings:
         return self.slots if self.learns else math.inf  # a rule has no use for more room
 
     def phases(self) -> tuple[Phase, ...]:
-        changes = {**recipes.SUITED.get((self.recipe, self.policy), {}), **self.changes}
+        changes = {}
+        for name in (self.trainer, self.policy):
+            changes |= recipes.SUITED.get((self.recipe, name), {})
+        changes |= self.changes
         phases = recipes.get(self.recipe, self.trainer, self.episodes, self._room, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
@@ -96,7 +100,6 @@ class Stories:
     Args:
         path: a file in bAbI's text format.
         vocabulary: maps words to ids; None builds one from this file.
-        length: words of a sentence; None for the longest in this file.
         store_questions: see `Settings`.
     """
 
@@ -104,14 +107,15 @@ class Stories:
         self,
         path: str | os.PathLike,
         vocabulary: Vocabulary | None = None,
-        length: int | None = None,
         store_questions: bool = False,
     ):
         stories = babi.read_stories(path)
         if vocabulary is None:
             vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
         self.stories, self.vocabulary = stories, vocabulary
-        self.arrays = babi.encode(stories, vocabulary, store_questions, length)
+        self.arrays = babi.encode(stories, vocabulary, store_questions)
+        if not (self.arrays["ask_at"] >= 0).any():
+            raise ValueError(f"{path}: expected stories with questions, found no question in them")
         self.sentence_length = self.arrays["items"].shape[-1]
 
     def groups(self) -> list[list[int]]:
@@ -134,14 +138,12 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
 
 
 def objectives(phase: Phase) -> list:
-    """The objectives that a phase names."""
-    common = {
-        "discount": phase.discount,
-        "entropy": phase.entropy,
-        "final_entropy": phase.final_entropy,
-    }
+    """The objectives that a phase names; the first of them has the entropy bonus."""
     made = []
     for name in phase.objectives:
+        common = {"discount": phase.discount, "entropy": 0.0}
+        if not made:
+            common |= {"entropy": phase.entropy, "final_entropy": phase.final_entropy}
         if name == "hindsight":
             made.append(Hindsight(**common))
         elif name == "a2c":
@@ -169,9 +171,9 @@ def train(
         callbacks: see `lemn_tf.training.train`.
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
-    words, length = data.vocabulary, data.sentence_length
-    valid = Stories(settings.valid, words, length, settings.store_questions)
-    model = build(settings, words, length)
+    words = data.vocabulary
+    valid = Stories(settings.valid, words, settings.store_questions)
+    model = build(settings, words, data.sentence_length)
     phases = settings.phases()
     if settings.reader_from is not None:
         last = recipes.reader_phases(settings.recipe) - 1
@@ -179,7 +181,13 @@ def train(
         model.reader.set_weights(weights)
     run = None
     if out is not None:
-        config = {**dataclasses.asdict(settings), "phases": [dataclasses.asdict(p) for p in phases]}
+        config = {
+            **dataclasses.asdict(settings),
+            "phases": [dataclasses.asdict(phase) for phase in phases],
+            "shards": shards,
+            "train_digest": _digest(settings.train),
+            "valid_digest": _digest(settings.valid),
+        }
         run = training.Run(out, json.loads(json.dumps(config)))
 
     groups = data.groups() if settings.rename else []
@@ -211,6 +219,11 @@ def train(
     return model
 
 
+def _digest(path: str | os.PathLike) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def score(
     model: StreamReader,
     path: str | os.PathLike,
@@ -220,29 +233,26 @@ def score(
 ) -> dict:
     """Answers every question of a file; see `lemn evaluate` for what comes back.
 
-    What is said of supporting facts is None where the file names none.
+    What is said of supporting facts holds for the questions that are labelled with them, and is
+    None where none is.
     """
-    length = model.reader.sentence_length
-    data = Stories(path, model.vocabulary, length, store_questions)
+    data = Stories(path, model.vocabulary, store_questions)
     outcome = tf.function(model.outcome, jit_compile=jit_compile)
     seed = tf.constant([0, 0])
     totals: dict[str, int] = {}
     for batch in data.batches(256, buckets=BUCKETS):
         counts = outcome(batch, slots=slots, seed=seed)
         totals = {name: totals.get(name, 0) + int(n) for name, n in counts.items()}
-    if not totals["questions"]:
-        raise ValueError(f"{path}: expected stories with questions, found no question in them")
 
     def percent(part, whole):
-        return round(100 * part / max(whole, 1), 3)
+        return round(100 * part / whole, 3) if whole else None
 
-    labelled = bool((data.arrays["support"] >= 0).any())
-    recall = percent(totals["supported"], totals["questions"])
     return {
         "error_rate": percent(totals["questions"] - totals["right"], totals["questions"]),
         "questions": totals["questions"],
-        "support_recall": recall if labelled else None,
-        "right_if_supported": percent(totals["both"], totals["supported"]) if labelled else None,
+        "labelled": totals["labelled"],
+        "support_recall": percent(totals["supported"], totals["labelled"]),
+        "right_if_supported": percent(totals["both"], totals["supported"]),
         "policy": model.memory.policy.name,
         "slots": slots or model.memory.slots,
         "store_questions": store_questions,

@@ -81,7 +81,7 @@ def show_answers(console, model, path, count: int = 3) -> None:
 
     from lemn_tf.commands import babi
 
-    data = babi.Stories(path, model.vocabulary, model.reader.sentence_length)
+    data = babi.Stories(path, model.vocabulary)
     batch = {key: tf.constant(array[:64]) for key, array in data.arrays.items()}
     _, kept = model.act(batch)
     guesses = tf.argmax(model.answer(batch, kept).logits, axis=-1).numpy()

@@ -20,11 +20,7 @@ class Evaluate:
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
         parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
         parser.add_argument("--policy", help="another policy over the same reader")
-        parser.add_argument(
-            "--store-questions",
-            action=argparse.BooleanOptionalAction,
-            help="questions enter the stream too (default as the run was trained)",
-        )
+        add_store_questions(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
@@ -40,9 +36,7 @@ class Evaluate:
             raise ValueError("say which stories to answer: --data F")
         if arguments.policy:
             model = with_rule(model, arguments.policy)
-        stored = arguments.store_questions
-        if stored is None:
-            stored = runs.config(arguments.run).get("store_questions", False)
+        stored = stores_questions([arguments.run], arguments.store_questions)
         result = babi.score(model, arguments.data, arguments.slots, stored)
         if arguments.json:
             print(json.dumps(result))
@@ -76,9 +70,7 @@ class Compare:
             default=["fifo", "lifo", "uniform", "lru"],
             help="rules to run with the first run's reader; a learned one is taken from a RUN",
         )
-        parser.add_argument(
-            "--store-questions", action="store_true", help="questions enter the stream too"
-        )
+        add_store_questions(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
@@ -91,13 +83,39 @@ class Compare:
         learned = {model.memory.policy.name for model in models.values()}
         rules = [name for name in arguments.policies if name not in (*learned, "oracle")]
         shown = {name: with_rule(first, name) for name in rules} | models
+        stored = stores_questions(arguments.runs, arguments.store_questions)
         rows = []
         for slots in arguments.slots:
-            rows += compare(shown, arguments.data, slots, arguments.store_questions)
+            rows += compare(shown, arguments.data, slots, stored)
         if arguments.json:
             print(json.dumps(rows))
             return
-        Console().print(table(rows, f"{arguments.data}: error %"))
+        title = f"{arguments.data}: error %" + (", questions stored too" if stored else "")
+        Console().print(table(rows, title))
+
+
+def add_store_questions(parser: argparse.ArgumentParser) -> None:
+    """The switch that both commands have."""
+    parser.add_argument(
+        "--store-questions",
+        action=argparse.BooleanOptionalAction,
+        help="questions enter the stream too (default as the run was trained)",
+    )
+
+
+def stores_questions(names: list[str], asked: bool | None) -> bool:
+    """Whether questions enter the stream: as asked for, or as these runs were trained."""
+    from lemn_tf import runs
+
+    if asked is not None:
+        return asked
+    trained = {name: runs.config(name).get("store_questions", False) for name in names}
+    if len(set(trained.values())) > 1:
+        raise ValueError(
+            "expected runs trained alike, got some with and some without questions in the stream "
+            f"({trained}): say --store-questions or --no-store-questions"
+        )
+    return trained[names[0]]
 
 
 def with_rule(model, policy: str):
@@ -116,8 +134,8 @@ def with_rule(model, policy: str):
 def compare(models: dict, data, slots: int, store_questions: bool = False) -> list[dict]:
     """Scores of models by name and, last, of the oracle with the first one's reader.
 
-    Each has a `regret`, its error above the oracle's. Without supporting facts in the stories
-    there is no oracle: `regret` is then None.
+    Each has a `regret`, its error above the oracle's. The oracle goes by supporting facts: unless
+    every question is labelled with them there is none, and `regret` is None.
     """
     from lemn_tf.commands import babi
 
@@ -125,7 +143,7 @@ def compare(models: dict, data, slots: int, store_questions: bool = False) -> li
         {"name": name, **babi.score(model, data, slots, store_questions), "regret": None}
         for name, model in models.items()
     ]
-    if rows[0]["support_recall"] is None:
+    if rows[0]["labelled"] < rows[0]["questions"]:
         return rows
     oracle = next(iter(models.values())).with_policy("oracle")
     rows.append({"name": "oracle", **babi.score(oracle, data, slots, store_questions)})

@@ -8,6 +8,10 @@ import sys
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import amount, whole_number, words
 
+LEARNED = ("im-lemn", "s-lemn", "st-lemn")
+APPLIES = {"trainer": LEARNED, "entropy": LEARNED, "hidden": LEARNED[1:], "shuffle": LEARNED[1:]}
+"""Options that only some policies have a use for."""
+
 
 def lengths(text: str) -> dict[str, int]:
     """An argparse type: "reader=24000,polish=40000" as a dict."""
@@ -113,6 +117,13 @@ class Train:
             settings = settings.lasting(arguments.episodes)
         # What is wrong with the request is said before any file is read.
         retention.get(settings.policy)
+        if settings.policy == "oracle":
+            raise ValueError("the oracle goes by labels: expected a policy that can do without")
+        for option, policies in APPLIES.items():
+            if getattr(arguments, option) and settings.policy not in policies:
+                raise ValueError(
+                    f"--{option}: meant for {', '.join(policies)}, got {settings.policy}"
+                )
         for phase in settings.phases():
             check_shards(arguments.shards, phase.batch_size)
         logs = Path(arguments.out) / "logs"
@@ -125,8 +136,7 @@ class Train:
             return shown
 
         def one_batch(model):
-            length, stored = model.reader.sentence_length, settings.store_questions
-            data = babi.Stories(settings.valid, model.vocabulary, length, stored)
+            data = babi.Stories(settings.valid, model.vocabulary, settings.store_questions)
             return next(iter(data.batches(64, buckets=1)))
 
         try:

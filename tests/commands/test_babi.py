@@ -92,19 +92,85 @@ def test_words_that_were_never_seen(files, tmp_path):
     assert babi.score(model, path)["error_rate"] == 100
 
 
-def test_what_cannot_be_scored(files, tmp_path):
+def test_long_sentences_are_read_to_their_end(files, tmp_path):
+    """A file may hold longer sentences than the one that the model was trained on."""
+    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    path = tmp_path / "long.txt"
+    path.write_text(
+        "1 Mary went very far away indeed to the kitchen.\n2 Where is Mary?\tkitchen\t1\n"
+    )
+    assert babi.Stories(path, model.vocabulary).arrays["items"].shape[-1] == 9
+    assert babi.score(model, path)["questions"] == 1
+
+
+def test_questions_without_labels(files, tmp_path):
+    """Supporting facts are spoken of where they are known; the oracle needs all of them."""
     model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     path = tmp_path / "stories.txt"
-    path.write_text("1 Where is the milk?\tgarden\n2 Mary went home.\n")
-    result = babi.score(model, path)
-    assert result["questions"] == 1
-    assert result["support_recall"] is result["right_if_supported"] is None
-    rows = evaluate.compare({"mine": model}, path, slots=5)
-    assert [(row["name"], row["regret"]) for row in rows] == [("mine", None)]
-    assert evaluate.table(rows, "").row_count == 1
+    facts = "1 Mary went to the garden.\n2 Where is Mary?\tgarden{}\n"
+    for first, labelled, recall in (("\t1", 2, 100), ("", 1, 100), (None, 0, None)):
+        second = "" if first is None else "\t1"
+        path.write_text(facts.format(first or "") + facts.format(second))
+        result = babi.score(model, path)
+        assert (result["questions"], result["labelled"]) == (2, labelled)
+        assert result["support_recall"] == recall
+        rows = evaluate.compare({"mine": model}, path, slots=5)
+        assert len(rows) == (2 if labelled == 2 else 1)
+        assert (rows[0]["regret"] is None) == (labelled < 2)
+        assert evaluate.table(rows, "").row_count == len(rows)
+        data = babi.Stories(path, model.vocabulary).batches(2, buckets=1)
+        model.compile(jit_compile=False)
+        shown = model.evaluate(data, verbose=0, return_dict=True)
+        assert shown["support_recall"] == (recall or 0) / 100
+    assert result["right_if_supported"] is None
+
+
+def test_a_file_without_questions(files, tmp_path):
+    path = tmp_path / "stories.txt"
     path.write_text("1 Mary went home.\n")
-    with pytest.raises(ValueError, match=r"stories\.txt: expected stories with questions"):
-        babi.score(model, path)
+    for settings in (
+        babi.Settings(str(path), str(files["valid"])),
+        babi.Settings(str(files["train"]), str(path)),
+    ):
+        with pytest.raises(ValueError, match=r"stories\.txt: expected stories with questions"):
+            babi.train(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(babi.training, "train", lambda *_: None)
+    train = tmp_path / "train.txt"
+    train.write_bytes(files["train"].read_bytes())
+    settings = babi.Settings(str(train), str(files["valid"]))
+    babi.train(settings, tmp_path / "run", shards=2)
+    babi.train(settings, tmp_path / "run", shards=2)
+    with pytest.raises(ValueError, match=r"other settings \(shards differ\)"):
+        babi.train(settings, tmp_path / "run", shards=1)
+    train.write_bytes(files["test"].read_bytes())
+    with pytest.raises(ValueError, match=r"other settings \(train_digest differ\)"):
+        babi.train(settings, tmp_path / "run", shards=2)
+
+
+def test_questions_in_the_stream_as_in_training(tmp_path):
+    for name, stored in (("with", True), ("without", False)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({"store_questions": stored}))
+        (tmp_path / name / "model.keras").touch()
+    ours, other = str(tmp_path / "with"), str(tmp_path / "without")
+    assert evaluate.stores_questions([ours, ours + "/model.keras"], None) is True
+    assert evaluate.stores_questions([other, "babi-noisy-st-lemn-5"], None) is False
+    assert evaluate.stores_questions([ours, other], False) is False
+    with pytest.raises(ValueError, match="say --store-questions or --no-store-questions"):
+        evaluate.stores_questions([ours, other], None)
+
+
+def test_one_entropy_bonus_however_many_objectives():
+    both = babi.Settings("", "", trainer="both").phases()[-1]
+    first, second = babi.objectives(both)
+    assert (first.entropy, first.final_entropy) == (0.1, 0.02)
+    assert (second.entropy, second.final_entropy) == (0.0, None)
+    alone = babi.Settings("", "", trainer="a2c").phases()
+    assert {(phase.discount, phase.entropy) for phase in alone[2:]} == {(0.95, 0.03)}
 
 
 def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
