@@ -75,7 +75,20 @@ def write(results: Path) -> None:
                 shown = " | ".join("-" if v is None else f"{v:.1f}" for v in values)
                 lines.append(f"| *bound: {name}* | {shown} |")
         lines.append("")
-    lines += ["## Against the paper", ""]
+    lines += [
+        "## Episodes that trained the policy, in thousands",
+        "",
+        "Rows are not all trained equally long: compare them with that in mind. The reader had its",
+        "own training before, the same for every row of a recipe.",
+        "",
+        f"| row | {head} |",
+        "|---|" + "---|" * len(COLUMNS),
+    ]
+    for row in ROWS.values():
+        cells = [_episodes(found.get((row.name, *column))) for column in COLUMNS]
+        if any(cells):
+            lines.append(f"| {row.name} | {' | '.join(cell or '-' for cell in cells)} |")
+    lines += ["", "## Against the paper", ""]
     for row in ROWS.values():
         for index, column in enumerate(COLUMNS):
             records = found.get((row.name, *column))
@@ -110,6 +123,12 @@ def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
 
 def _best(records: list[dict]) -> dict:
     return min(records, key=lambda r: r["scores"]["valid"]["error_rate"])
+
+
+def _episodes(records: list[dict] | None) -> str:
+    """How long the policy of each seed was trained, said once if that is the same."""
+    lengths = [sum(record["settings"]["episodes"].values()) / 1000 for record in records or ()]
+    return ", ".join(f"{length:g}" for length in dict.fromkeys(lengths))
 
 
 def _cell(records: list[dict] | None, split: str) -> str:

@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import resource
+from pathlib import Path
 
+import keras
 import pytest
 
 from lemn_tf import runs
@@ -72,6 +75,24 @@ def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
 )
 def test_the_other_rows(row, files, tmp_path, small_batches):
     test_a_row_trains_and_scores(row, files, tmp_path, None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+def test_memory_stays_flat(files, monkeypatch, small_batches):
+    """Sixty epochs more, each with its checkpoint and validation, take under a megabyte each."""
+    monkeypatch.setattr(babi.training, "EPOCH", 8)
+    pages = []
+
+    class Count(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            pages.append(int(Path("/proc/self/statm").read_text().split()[1]))
+
+    lengths = {**TINY["lemn"], "roomy": 8, "policy": 8, "polish": 80 * 8}
+    settings = dataclasses.replace(tiny(files, reproduce.ROWS["s-lemn"]), episodes=lengths)
+    babi.train(settings, callbacks=lambda *_: [Count()], jit_compile=False)
+    assert len(pages) > 80
+    assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
 
 def test_a_reader_is_trained_once(files, tmp_path, small_batches):
@@ -241,6 +262,7 @@ def test_the_report_shows_all_seeds(tmp_path):
                 "valid": {"error_rate": valid, "generated": False},
                 "test": {"error_rate": test, "generated": True},
             },
+            "settings": {"episodes": {"policy": 1000, "polish": 500 * (1 + seed)}},
             "seconds": 1800,
         }
         (folder / f"{seed}.json").write_text(json.dumps(record))
@@ -248,5 +270,6 @@ def test_the_report_shows_all_seeds(tmp_path):
     text = (tmp_path / "babi.md").read_text()
     assert "**4.0** (mean 3.0: 2.0, 4.0)" in text, "chosen by validation, not by the test"
     assert "noisy test" in text
+    assert "| st-lemn | - | 1.5, 2 | - | - | - |" in text
     assert "4.0 beats the paper's 11.7" in text
     assert "2 trainings, 1.0 hours" in text
