@@ -42,6 +42,7 @@ class Settings:
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
+        room: whether the policy may learn with more slots first, where the recipe has such phases.
         window: how many facts back random memories reach, for all phases; None for the recipe's.
             Long stories need it: a reader cannot begin with 75 facts.
         seed: of everything random.
@@ -62,6 +63,7 @@ class Settings:
     shuffle: bool = False
     store_questions: bool = False
     rename: bool = True
+    room: bool = True
     window: int | None = None
     seed: int = 0
     reader_from: str | None = None
@@ -73,15 +75,16 @@ class Settings:
         return self.policy in ("im-lemn", "s-lemn", "st-lemn")
 
     @property
-    def _room(self) -> float:
-        return self.slots if self.learns else math.inf  # a rule has no use for more room
+    def _size(self) -> float:
+        """For `recipes.get`: what nothing has more room than leaves such phases out."""
+        return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
         changes = {}
         for name in (self.trainer, self.policy):
             changes |= recipes.SUITED.get((self.recipe, name), {})
         changes |= self.changes
-        phases = recipes.get(self.recipe, self.trainer, self.episodes, self._room, **changes)
+        phases = recipes.get(self.recipe, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
@@ -90,7 +93,7 @@ class Settings:
 
     def lasting(self, episodes: int) -> Settings:
         """The same with so many episodes for the policy, where no length was asked for."""
-        lengths = recipes.policy_lengths(self.recipe, episodes, self._room)
+        lengths = recipes.policy_lengths(self.recipe, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
 

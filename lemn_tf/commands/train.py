@@ -73,6 +73,11 @@ class Train:
         babi.add_argument(
             "--no-renaming", action="store_true", help="train on the stories as they are"
         )
+        babi.add_argument(
+            "--no-room",
+            action="store_true",
+            help="the policy has its own slots from the beginning, not ten at first",
+        )
         babi.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
         babi.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         babi.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
@@ -109,6 +114,7 @@ class Train:
             shuffle=arguments.shuffle,
             store_questions=arguments.store_questions,
             rename=not arguments.no_renaming,
+            room=not arguments.no_room,
             window=arguments.window,
             seed=arguments.seed,
             changes=changes,

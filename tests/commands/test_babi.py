@@ -239,11 +239,12 @@ def test_the_plan():
 
 def test_a_result_of_another_recipe_is_not_kept(tmp_path):
     """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
-    cell = reproduce.plan(["st-lemn"], ["noisy-5"], seeds=1)[-1]
+    noisy, cell = reproduce.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
     path = tmp_path / f"{cell.name}.json"
     assert not reproduce.is_done(cell, tmp_path, tmp_path)
     lengths = reproduce.settings_of(cell, tmp_path).episodes
-    assert lengths == {"roomy": 40_000, "policy": 40_000, "polish": 80_000}
+    assert lengths == {"roomy": 16_000, "policy": 16_000, "polish": 32_000}
+    assert list(reproduce.settings_of(noisy, tmp_path).episodes) == ["policy", "polish"]
     for settings, done in (({"episodes": lengths}, True), ({"episodes": {"policy": 9}}, False)):
         path.write_text(json.dumps({"settings": settings}))
         assert reproduce.is_done(cell, tmp_path, tmp_path) == done
