@@ -232,9 +232,13 @@ def score(
     path: str | os.PathLike,
     slots: int | None = None,
     store_questions: bool = False,
+    renamings: int = 0,
     jit_compile: bool = False,
 ) -> dict:
     """Answers every question of a file; see `lemn evaluate` for what comes back.
+
+    With `renamings` every story is read so many times, each time with names exchanged at random:
+    a few stories then tell models apart that would seem equal, or different, by chance.
 
     What is said of supporting facts holds for the questions that are labelled with them, and is
     None where none is.
@@ -243,7 +247,10 @@ def score(
     outcome = tf.function(model.outcome, jit_compile=jit_compile)
     seed = tf.constant([0, 0])
     totals: dict[str, int] = {}
-    for batch in data.batches(256, buckets=BUCKETS):
+    batches = data.batches(256, buckets=BUCKETS)
+    if renamings:
+        batches = renamed(batches.repeat(renamings), data.groups(), model.vocabulary.size, seed=0)
+    for batch in batches:
         counts = outcome(batch, slots=slots, seed=seed)
         totals = {name: totals.get(name, 0) + int(n) for name, n in counts.items()}
 
@@ -259,6 +266,7 @@ def score(
         "policy": model.memory.policy.name,
         "slots": slots or model.memory.slots,
         "store_questions": store_questions,
+        "renamings": renamings,
         "data": Path(path).name,
         "stories": len(data.stories),
     }

@@ -21,6 +21,12 @@ class Evaluate:
         parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
         parser.add_argument("--policy", help="another policy over the same reader")
         add_store_questions(parser)
+        parser.add_argument(
+            "--renamings",
+            type=whole_number(1),
+            metavar="K",
+            help="read every story K times instead, with names exchanged at random",
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
@@ -37,7 +43,8 @@ class Evaluate:
         if arguments.policy:
             model = with_rule(model, arguments.policy)
         stored = stores_questions([arguments.run], arguments.store_questions)
-        result = babi.score(model, arguments.data, arguments.slots, stored)
+        renamings = arguments.renamings or 0
+        result = babi.score(model, arguments.data, arguments.slots, stored, renamings)
         if arguments.json:
             print(json.dumps(result))
             return None

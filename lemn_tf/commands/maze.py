@@ -231,9 +231,8 @@ def score(
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Plays mazes with a trained agent and prints how many it solved."""
-    refuse(
-        arguments, ("data", "slots", "policy", "store_questions"), "models that answer questions"
-    )
+    names = ("data", "slots", "policy", "store_questions", "renamings")
+    refuse(arguments, names, "models that answer questions")
     if arguments.maps and arguments.lengths:
         raise ValueError("expected either lengths of I-Mazes or a file of maps, got both")
     env = arguments.env or ("single-indicator" if arguments.maps else "imaze")

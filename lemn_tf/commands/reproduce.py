@@ -144,8 +144,9 @@ class Reproduce:
         report.write(results)
         print(f"wrote {results / 'babi.md'}")
         if arguments.presets:
-            for path in report.copy_presets(results, out / "runs", Path(arguments.presets)):
-                print(f"wrote {path}")
+            for path, errors in report.copy_presets(out, Path(arguments.presets)).items():
+                told = ", ".join(f"{name} {error:.2f}%" for name, error in errors.items())
+                print(f"wrote {path}, the best by validation with names exchanged: {told}")
         return None if arguments.report_only or not failed else 1
 
 
