@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 import pytest
+import tensorflow as tf
 
 from lemn_tf import runs
 from lemn_tf.commands import babi, evaluate, report, reproduce
@@ -266,16 +267,16 @@ def test_the_preset_is_the_run_that_validates_best(files, tmp_path, monkeypatch)
     for seed in (0, 1):
         folder = tmp_path / "runs" / f"st-lemn-noisy-5-seed{seed}"
         folder.mkdir(parents=True)
-        babi.build(babi.Settings("", "", seed=seed), words, 7).save(folder / "model.keras")
+        model = babi.build(babi.Settings("", ""), words, 7)
+        guess = words.lookup(["kitchen" if seed else "john"])  # one is right now and then
+        model.reader.bias.assign(9.0 * tf.one_hot(guess[0], words.size))
+        model.save(folder / "model.keras")
     monkeypatch.setattr(report, "RENAMINGS", 2)
     ((target, errors),) = report.copy_presets(tmp_path, tmp_path / "presets").items()
     assert target.name == "babi-noisy-st-lemn-5.keras"
-    assert len(set(errors.values())) == 2
-    best = min(errors, key=errors.get)
-    model = tmp_path / "runs" / best / "model.keras"
-    assert target.read_bytes() == model.read_bytes()
-    again = babi.score(runs.load(target), tmp_path / "data" / "noisy_valid.txt", renamings=2)
-    assert again["error_rate"] == errors[best]
+    one, other = errors.values()
+    assert one == 100 > other
+    assert target.read_bytes() == (folder / "model.keras").read_bytes()
 
 
 def test_the_report_shows_all_seeds(tmp_path):
