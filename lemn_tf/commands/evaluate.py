@@ -52,6 +52,8 @@ class Evaluate:
             f"{result['policy']} with {result['slots']} slots on {result['data']}: "
             f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong"
         )
+        if renamings:
+            told += f"; every story was read {renamings} times, with names exchanged"
         if result["support_recall"] is not None:
             told += (
                 f"; all supporting facts still in memory for {result['support_recall']:.1f}% of "

@@ -64,9 +64,8 @@ ROWS = {
 WINDOW = {"large": 30}
 """How many facts back the reader's random memories reach, where that is not the whole past."""
 
-
-ROOM = {"original": True}
-"""Whether the policy learns with ten slots first; chosen on validation (see `docs/training.md`)."""
+ROOMY = ("original",)
+"""Where a policy learns with ten slots first: chosen on validation, see `docs/training.md`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +217,7 @@ def settings_of(cell: Cell, out: Path):
         recipe=cell.row.recipe,
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
-        room=ROOM.get(cell.variant, False),
+        room=cell.variant in ROOMY,
         seed=cell.seed,
         reader_from=str(out / "runs" / cell.first.name) if cell.first else None,
     )
