@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def _size(self) -> float:
-        """How large `recipes.get` takes the memory for: no phase gives an infinite one more room."""
+        """The size of memory for `recipes.get`: nothing gives an infinite one more room."""
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
