@@ -139,7 +139,8 @@ def get(
     for name in episodes or {}:
         if name not in known:
             raise ValueError(
-                f"this recipe has no phase {name!r} for such a memory; it has {sorted(known)}"
+                f"this recipe has no phase {name!r} for such a policy and memory; it has "
+                f"{sorted(known)}"
             )
     phases = []
     for phase in recipe:

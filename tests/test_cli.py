@@ -64,7 +64,7 @@ def test_a_typo(arguments, message, capsys):
         ),
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
-        ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a"),
+        ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a policy"),
         ([*TRAIN, "--policy", "oracle"], "the oracle goes by labels: expected a policy that can"),
         (
             [*TRAIN, "--policy", "im-lemn", "--hidden", "7"],
@@ -74,6 +74,11 @@ def test_a_typo(arguments, message, capsys):
             [*TRAIN, "--policy", "lru", "--trainer", "a2c"],
             "--trainer: meant for im-lemn, s-lemn",
         ),
+        (
+            [*TRAIN, "--policy", "fifo", "--no-room"],
+            "--no-room: meant for im-lemn, s-lemn",
+        ),
+        ([*TRAIN, "--policy", "fifo", "--entropy", "0"], "--entropy: meant for im-lemn, s-lemn"),
         ([*TRAIN, "--shards", "3"], "expected shards that divide a batch of 32, got 3"),
         (["bench", "train", "--shards", "3"], "expected shards that divide a batch of 64, got 3"),
     ],

@@ -296,7 +296,7 @@ def test_a_phase_with_more_room_is_for_smaller_memories():
     assert lengths(slots=10) == {"policy": 80_000, "polish": 80_000}
     given = {"policy": 50}  # a length that was asked for stays as it is
     assert lengths(slots=10, episodes=given) == {"policy": 50, "polish": 80_000}
-    with pytest.raises(ValueError, match="no phase 'roomy' for such a memory"):
+    with pytest.raises(ValueError, match="no phase 'roomy' for such a policy"):
         recipes.get("lemn", slots=10, episodes={"roomy": 5})
 
 

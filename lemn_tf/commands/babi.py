@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import recipes, retention, training
+from lemn_tf.commands.common import LEARNED, RECURRENT
 from lemn_tf.hindsight import Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
@@ -72,7 +73,7 @@ class Settings:
     @property
     def learns(self) -> bool:
         """Whether the policy has anything to learn."""
-        return self.policy in ("im-lemn", "s-lemn", "st-lemn")
+        return self.policy in LEARNED
 
     @property
     def _size(self) -> float:
@@ -135,7 +136,7 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     keras.utils.set_random_seed(settings.seed)
     reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
     policy = settings.policy
-    if policy in ("s-lemn", "st-lemn"):
+    if policy in RECURRENT:
         policy = retention.get(policy, hidden=settings.hidden, shuffle=settings.shuffle)
     return StreamReader(reader, settings.slots, policy, vocabulary)
 
@@ -249,6 +250,8 @@ def score(
     totals: dict[str, int] = {}
     batches = data.batches(256, buckets=BUCKETS)
     if renamings:
+        if not data.groups():
+            raise ValueError(f"{path}: expected words that can change places, found none known")
         batches = renamed(batches.repeat(renamings), data.groups(), model.vocabulary.size, seed=0)
     for batch in batches:
         counts = outcome(batch, slots=slots, seed=seed)

@@ -57,7 +57,7 @@ class Evaluate:
         if result["support_recall"] is not None:
             told += (
                 f"; all supporting facts still in memory for {result['support_recall']:.1f}% of "
-                "the questions"
+                f"the {result['labelled']:,} questions that name them"
             )
         print(told)
         return None

@@ -111,11 +111,11 @@ def write(results: Path) -> None:
     (results / "babi.md").write_text("\n".join(lines))
 
 
-def copy_presets(out: Path, presets: Path) -> dict[Path, dict[str, float]]:
+def copy_presets(results: Path, out: Path, presets: Path) -> dict[Path, dict[str, float]]:
     """Copies the best ST-LEMN model of each column into the folder of presets.
 
-    The best of the runs that are there, by its error on the validation stories, each read
-    `RENAMINGS` times with other names.
+    The best by its error on the validation stories, each read `RENAMINGS` times with other names.
+    Columns of which not every run on record is in `out` keep the preset they have.
 
     Returns:
         For each preset that was written the errors of the runs it was chosen from, by name.
@@ -125,15 +125,20 @@ def copy_presets(out: Path, presets: Path) -> dict[Path, dict[str, float]]:
 
     copied = {}
     for variant, slots in COLUMNS:
-        valid, errors = out / "data" / f"{variant}_valid.txt", {}
-        for path in sorted((out / "runs").glob(f"st-lemn-{variant}-{slots}-seed*/model.keras")):
-            score = babi.score(runs.load(path), valid, renamings=RENAMINGS)
-            errors[path.parent.name] = score["error_rate"]
-        if errors:
-            presets.mkdir(parents=True, exist_ok=True)
-            target = presets / f"babi-{variant}-st-lemn-{slots}.keras"
-            shutil.copyfile(out / "runs" / min(errors, key=errors.get) / "model.keras", target)
-            copied[target] = errors
+        records = load(results / "babi").get(("st-lemn", variant, slots), [])
+        names = [f"st-lemn-{variant}-{slots}-seed{record['seed']}" for record in records]
+        models = {name: out / "runs" / name / "model.keras" for name in names}
+        if not models or not all(path.is_file() for path in models.values()):
+            continue
+        valid = out / "data" / f"{variant}_valid.txt"
+        errors = {
+            name: babi.score(runs.load(path), valid, renamings=RENAMINGS)["error_rate"]
+            for name, path in models.items()
+        }
+        presets.mkdir(parents=True, exist_ok=True)
+        target = presets / f"babi-{variant}-st-lemn-{slots}.keras"
+        shutil.copyfile(models[min(errors, key=errors.get)], target)
+        copied[target] = errors
     return copied
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import sys
@@ -65,7 +66,7 @@ WINDOW = {"large": 30}
 """How many facts back the reader's random memories reach, where that is not the whole past."""
 
 ROOMY = ("original",)
-"""Where a policy learns with ten slots first: chosen on validation, see `docs/training.md`."""
+"""Where a policy for five slots learns with ten first: see `docs/training.md`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +144,8 @@ class Reproduce:
         report.write(results)
         print(f"wrote {results / 'babi.md'}")
         if arguments.presets:
-            for path, errors in report.copy_presets(out, Path(arguments.presets)).items():
+            chosen = report.copy_presets(results, out, Path(arguments.presets))
+            for path, errors in chosen.items():
                 told = ", ".join(f"{name} {error:.2f}%" for name, error in errors.items())
                 print(f"wrote {path}, the best by validation with names exchanged: {told}")
         return None if arguments.report_only or not failed else 1
@@ -239,6 +241,8 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
 
     folder, began = out / "runs" / cell.name, time.time()
     settings = settings_of(cell, out)
+    if (results / f"{cell.name}.json").exists() and not is_done(cell, out, results):
+        put_aside(folder)  # it was made with other phases
     babi.train(settings, folder)
     model = runs.load(folder)
     scores = {}
@@ -273,6 +277,13 @@ def run_cell(cell: Cell, out: Path, results: Path) -> None:
     temporary = results / f".{cell.name}.json"
     temporary.write_text(json.dumps(record, indent=1) + "\n")
     os.replace(temporary, results / f"{cell.name}.json")
+
+
+def put_aside(folder: Path) -> None:
+    """Gives a folder, if there is one, a name that nothing looks for."""
+    if folder.exists():
+        number = next(n for n in itertools.count() if not folder.with_suffix(f".old{n}").exists())
+        folder.rename(folder.with_suffix(f".old{number}"))
 
 
 def is_done(cell: Cell, out: Path, results: Path) -> bool:

@@ -6,10 +6,15 @@ import argparse
 import sys
 
 from lemn_tf.commands import maze
-from lemn_tf.commands.common import amount, whole_number, words
+from lemn_tf.commands.common import LEARNED, RECURRENT, amount, whole_number, words
 
-LEARNED = ("im-lemn", "s-lemn", "st-lemn")
-APPLIES = {"trainer": LEARNED, "entropy": LEARNED, "hidden": LEARNED[1:], "shuffle": LEARNED[1:]}
+APPLIES = {
+    "trainer": LEARNED,
+    "entropy": LEARNED,
+    "no_room": LEARNED,
+    "hidden": RECURRENT,
+    "shuffle": RECURRENT,
+}
 """Options that only some policies have a use for."""
 
 
@@ -126,9 +131,11 @@ class Train:
         if settings.policy == "oracle":
             raise ValueError("the oracle goes by labels: expected a policy that can do without")
         for option, policies in APPLIES.items():
-            if getattr(arguments, option) and settings.policy not in policies:
+            given = getattr(arguments, option)
+            if given is not None and given is not False and settings.policy not in policies:
+                name = option.replace("_", "-")
                 raise ValueError(
-                    f"--{option}: meant for {', '.join(policies)}, got {settings.policy}"
+                    f"--{name}: meant for {', '.join(policies)}, got {settings.policy}"
                 )
         for phase in settings.phases():
             check_shards(arguments.shards, phase.batch_size)

@@ -80,7 +80,7 @@ def test_the_other_rows(row, files, tmp_path, small_batches):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
-def test_memory_stays_flat(files, monkeypatch, small_batches):
+def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
     """Sixty epochs more, each with its checkpoint and validation, take under a megabyte each."""
     monkeypatch.setattr(babi.training, "EPOCH", 8)
     pages = []
@@ -91,7 +91,7 @@ def test_memory_stays_flat(files, monkeypatch, small_batches):
 
     lengths = {**TINY["lemn"], "roomy": 8, "policy": 8, "polish": 80 * 8}
     settings = dataclasses.replace(tiny(files, reproduce.ROWS["s-lemn"]), episodes=lengths)
-    babi.train(settings, callbacks=lambda *_: [Count()], jit_compile=False)
+    babi.train(settings, tmp_path / "run", callbacks=lambda *_: [Count()], jit_compile=False)
     assert len(pages) > 80
     assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
@@ -258,6 +258,13 @@ def test_a_result_of_another_recipe_is_not_kept(tmp_path):
     for settings, done in (({"episodes": lengths}, True), ({"episodes": {"policy": 9}}, False)):
         path.write_text(json.dumps({"settings": settings}))
         assert reproduce.is_done(cell, tmp_path, tmp_path) == done
+    folder = tmp_path / "runs" / cell.name
+    for number in range(2):
+        folder.mkdir(parents=True)
+        reproduce.put_aside(folder)
+        assert not folder.exists()
+        assert folder.with_suffix(f".old{number}").is_dir()
+    reproduce.put_aside(folder)
 
 
 def test_the_preset_is_the_run_that_validates_best(files, tmp_path, monkeypatch):
@@ -271,12 +278,17 @@ def test_the_preset_is_the_run_that_validates_best(files, tmp_path, monkeypatch)
         guess = words.lookup(["kitchen" if seed else "john"])  # one is right now and then
         model.reader.bias.assign(9.0 * tf.one_hot(guess[0], words.size))
         model.save(folder / "model.keras")
+        record = {"row": "st-lemn", "variant": "noisy", "slots": 5, "seed": seed}
+        (tmp_path / "babi").mkdir(exist_ok=True)
+        (tmp_path / "babi" / f"{seed}.json").write_text(json.dumps(record))
     monkeypatch.setattr(report, "RENAMINGS", 2)
-    ((target, errors),) = report.copy_presets(tmp_path, tmp_path / "presets").items()
+    ((target, errors),) = report.copy_presets(tmp_path, tmp_path, tmp_path / "presets").items()
     assert target.name == "babi-noisy-st-lemn-5.keras"
     one, other = errors.values()
     assert one == 100 > other
     assert target.read_bytes() == (folder / "model.keras").read_bytes()
+    (folder / "model.keras").unlink()  # one of two runs is elsewhere: no choice
+    assert not report.copy_presets(tmp_path, tmp_path, tmp_path / "presets")
 
 
 def test_the_report_shows_all_seeds(tmp_path):
