@@ -11,6 +11,7 @@ from PIL import Image
 from lemn_tf.agents.maze import Navigator
 from lemn_tf.agents.maze_video import episode, film
 from lemn_tf.commands import maze, maze_reproduce
+from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.mazes import imaze, imaze_world, save_jsonl
 
 
@@ -23,18 +24,14 @@ def agent(tmp_path_factory):
     return str(folder)
 
 
-def parse(add, text, *more):
+def parse(add, text):
     parser = argparse.ArgumentParser()
-    for name, options in more:
-        parser.add_argument(name, **options)
     add(parser)
     return parser.parse_args(text.split())
 
 
 def evaluate(text):
-    names = ("--data", "--slots", "--policy", "--store-questions")
-    more = (("run", {}), ("--json", {"action": "store_true"}), *((name, {}) for name in names))
-    maze.run_evaluate(parse(maze.add_evaluate_arguments, text, *more))
+    maze.run_evaluate(parse(Evaluate().add_arguments, text))
 
 
 def test_evaluate_by_length(agent, capsys):
