@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from lemn_tf import memory, retention
+from lemn_tf import memory, retention, tape
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.base import Cells, Decision, Scores, choose, describe, gumbel
 
@@ -39,9 +39,12 @@ class EpisodicMemory(keras.layers.Layer):
         after_step: called with the step and the memory after it; returns the memory with other
             pins, expiries or carry, or with entries forgotten. It may not change entries.
         slots: N, if not the layer's own.
+        ask_at: `[B, Q]` int, for questions along the stream: how many items have been seen when
+            each is asked, -1 for padding.
 
     Returns:
-        `(state, decisions)`: the memory after the stream, and a `Decision` of `[B, T, ...]`.
+        `(state, decisions)`: the memory after the stream, and a `Decision` of `[B, T, ...]`. With
+        `ask_at` the first is a `lemn_tf.tape.Recalled`: what was in memory at each question.
 
     Example:
 
@@ -221,24 +224,45 @@ class EpisodicMemory(keras.layers.Layer):
         seed: tf.Tensor | None = None,
         after_step: Callable[[tf.Tensor, MemoryState], MemoryState] | None = None,
         slots: int | None = None,
-    ) -> tuple[MemoryState, Decision]:
+        ask_at: tf.Tensor | None = None,
+    ) -> tuple[MemoryState | tape.Recalled, Decision]:
+        watching = tape.active()
+        if watching is not None:
+            if watching.instead is not None:
+                return watching.answer()
+            slots = slots or watching.slots
+            if training and seed is None:
+                seed = watching.next_seed()
         items = tf.nest.map_structure(tf.convert_to_tensor, items)
         mask = _stream_mask(items, mask)
-        batch, steps = _check_stream(items, mask)
+        _check_stream(items, mask, ask_at)
         vectors = self.encode(items)
+        seed = self._seed(training, seed)
+        state = self._start(vectors, items, initial_state, slots)
+        returned = self._live(state, vectors, items, mask, seed, after_step, ask_at)
+        if watching is not None:
+            fresh = initial_state is None
+            call = tape.Call(self, items, vectors, mask, ask_at, fresh, seed, returned)
+            watching.calls.append(call)
+        return returned
+
+    def _start(self, vectors, items, state, slots) -> MemoryState:
+        """The memory that a stream begins with; raises unless it fits the items."""
         self._check_vectors(vectors, items, 2)
         spec = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[2:], x.dtype), items)
-        state = initial_state
         if state is None:
             slots = self.slots if slots is None else slots
-            state = memory.empty(batch, slots, spec, self.policy.carry_spec())
+            state = memory.empty(_size(items, 0), slots, spec, self.policy.carry_spec())
         elif slots is not None and state.ids.shape[1] != slots:
             raise ValueError(f"initial_state has {state.ids.shape[1]} slots; got slots={slots}")
         self._check_carry(state)
         memory.check_item(state, tf.nest.map_structure(lambda x: x[:, 0], items))
         if all(s.shape.is_fully_defined() for s in tf.nest.flatten(spec)):
             self._item = spec
+        return state
 
+    def _live(self, state, vectors, items, mask, seed, after_step, ask_at):
+        """The loop over the stream: what `call` returns."""
         # Inside the loop an entry is its place in `pool` and its vector: entries of any size are
         # moved once, at the end, and encoded once, before.
         pool = tf.nest.map_structure(lambda a, b: tf.concat([a, b], 1), state.entries, items)
@@ -248,7 +272,7 @@ class EpisodicMemory(keras.layers.Layer):
                 self.encode(state.entries),
             )
         )
-        seed = self._seed(training, seed)
+        batch, steps = _size(items, 0), _size(items, 1)
         vectors_tm = tf.transpose(vectors, [1, 0, 2])
         mask_tm = None if mask is None else tf.transpose(mask)
         origin = tf.shape(state.ids)[1]
@@ -262,26 +286,23 @@ class EpisodicMemory(keras.layers.Layer):
             if after_step is not None:
                 full = after._replace(entries=_take(pool, after.entries[0]))
                 after = after_step(t, full)._replace(entries=after.entries)
-            new = (cells.ids, logits, slot)
-            record = tf.nest.map_structure(lambda array, x: array.write(t, x), record, new)
-            return t + 1, after, record
+            new = (cells.ids, logits, slot, after.ids, after.entries[0])
+            new = zip(record, new, strict=False)  # the last two only for questions along the way
+            return t + 1, after, tuple(array.write(t, x) for array, x in new)
 
         static = tf.nest.flatten(items)[0].shape[1]
-        size = steps if static is None else static
-        types = (tf.int64, tf.float32, tf.int32)
-        record = tuple(tf.TensorArray(dtype, size=size) for dtype in types)
+        types = (tf.int64, tf.float32, tf.int32) + (() if ask_at is None else (tf.int64, tf.int32))
+        record = tuple(tf.TensorArray(dtype, size=steps) for dtype in types)
         _, held, record = tf.while_loop(
             lambda t, *_: t < steps, step, (0, held, record), maximum_iterations=static
         )
-        decisions = describe(*(_batch_major(array.stack()) for array in record))
-        if mask is not None:
-            free = decisions.free & mask
-            decisions = decisions._replace(
-                free=free,
-                evicted=tf.where(mask, decisions.evicted, tf.constant(memory.EMPTY, tf.int64)),
-                log_prob=tf.where(free, decisions.log_prob, 0.0),
-                entropy=tf.where(free, decisions.entropy, 0.0),
+        record = [_batch_major(array.stack()) for array in record]
+        decisions = _masked(describe(*record[:3]), mask)
+        if ask_at is not None:
+            seen = state.clock[:, None] + (
+                tf.range(1, steps + 1, dtype=tf.int64) if mask is None else _count(mask)
             )
+            return _recalled(pool, *record[3:], seen, tf.convert_to_tensor(ask_at)), decisions
         after = held._replace(entries=_take(pool, held.entries[0]))
         if after_step is not None:
             after = memory.blank_unused(after)
@@ -344,8 +365,8 @@ def _stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
     return tf.convert_to_tensor(masks[0]) if masks else None
 
 
-def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
-    """Returns B and T; raises unless all tensors are `[B, T, ...]` with a mask `[B, T]`."""
+def _check_stream(items: Nest, mask, ask_at) -> None:
+    """Raises unless all tensors are `[B, T, ...]`, with a mask `[B, T]` and ask_at `[B, Q]`."""
     leaves = tf.nest.flatten(items)
     if not leaves:
         raise ValueError("items must hold at least one tensor [B, T, ...]; got an empty nest")
@@ -363,8 +384,64 @@ def _check_stream(items: Nest, mask) -> tuple[tf.Tensor | int, tf.Tensor | int]:
             raise ValueError(f"mask must be [B, T] = {leaves[0].shape[:2]}; got {mask.shape}")
     if leaves[0].shape[1] == 0:
         raise ValueError(f"items must hold at least one step; got shape {leaves[0].shape}")
-    static, dynamic = leaves[0].shape[:2], tf.shape(leaves[0])
-    return tuple(dynamic[i] if static[i] is None else static[i] for i in (0, 1))
+    if ask_at is not None:
+        ask_at = tf.convert_to_tensor(ask_at)
+        rows = ask_at.shape[:1].is_compatible_with(leaves[0].shape[:1])
+        if not ask_at.dtype.is_integer or ask_at.shape.rank != 2 or not rows:
+            raise ValueError(
+                f"ask_at must be integers [B, Q] with B = {leaves[0].shape[0]}; got "
+                f"{ask_at.dtype.name} {ask_at.shape}"
+            )
+
+
+def _size(items: Nest, axis: int) -> tf.Tensor | int:
+    """B or T, as a number where it is known."""
+    leaf = tf.nest.flatten(items)[0]
+    return tf.shape(leaf)[axis] if leaf.shape[axis] is None else leaf.shape[axis]
+
+
+def _masked(decisions: Decision, mask: tf.Tensor | None) -> Decision:
+    """Decisions of a stream in which nothing is decided about padding."""
+    if mask is None:
+        return decisions
+    free = decisions.free & mask
+    return decisions._replace(
+        free=free,
+        evicted=tf.where(mask, decisions.evicted, tf.constant(memory.EMPTY, tf.int64)),
+        log_prob=tf.where(free, decisions.log_prob, 0.0),
+        entropy=tf.where(free, decisions.entropy, 0.0),
+    )
+
+
+def _count(mask: tf.Tensor) -> tf.Tensor:
+    """`[B, T]` int64: how many items there were up to each step."""
+    return tf.cumsum(tf.cast(mask, tf.int64), axis=1)
+
+
+def _recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
+    """What was in memory when `ask_at` `[B, Q]` items had been seen.
+
+    Args:
+        pool: nest of `[B, N + T, ...]`, everything that memory may hold.
+        ids, places: `[B, T, N]`, what it held after each step, and where that is in the pool.
+        seen: `[B, T]`, or `[1, T]`, how many items had been seen after each step.
+        ask_at: `[B, Q]`, -1 for padding.
+    """
+    reached = seen[:, None] >= tf.cast(ask_at, tf.int64)[..., None]  # [B, Q, T]
+    step = tf.argmax(tf.cast(reached, tf.int32), axis=-1)
+    ids, places = (tf.gather(leaf, step, batch_dims=1) for leaf in (ids, places))
+    ids = tf.where((ask_at > 0)[..., None], ids, tf.constant(memory.EMPTY, tf.int64))
+    batch, questions, slots = (ids.shape[i] or tf.shape(ids)[i] for i in range(3))
+    flat = _take(pool, tf.reshape(places, [batch, -1]))
+
+    def blanked(leaf):
+        leaf = tf.reshape(leaf, [batch, questions, slots, *leaf.shape[2:]])
+        unused = tf.reshape(
+            ids == memory.EMPTY, [*tf.unstack(tf.shape(ids)), *[1] * (leaf.shape.rank - 3)]
+        )
+        return tf.where(unused, tf.zeros([], leaf.dtype) if leaf.dtype != tf.string else "", leaf)
+
+    return tape.Recalled(tf.nest.map_structure(blanked, flat), ids)
 
 
 def _where(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:

@@ -1,29 +1,52 @@
 """StreamReader: a reader over a bounded memory, as one Keras model with `fit` and `evaluate`.
 
     model = StreamReader(MemN2N(vocabulary.size, sentence_length=7), slots=5, policy="st-lemn")
-    model.compile(keras.optimizers.Adam(3e-3), objectives=[Hindsight()])
+    model.compile(keras.optimizers.Adam(3e-3))
     model.fit(train, validation_data=valid, callbacks=[keras.callbacks.TensorBoard("logs")])
 
 An update acts first and learns after. `act` runs the policy over the stream without gradients and
-keeps only integers: who was a candidate at each step, and who left. `learn` then computes every
-time step at once from what was recorded. Both compile to one XLA program for each shape.
+keeps only integers: who was a candidate at each step, and who left. Everything else is then
+computed for all time steps at once from what was recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import keras
 import tensorflow as tf
 
 from lemn_tf import memory, retention
-from lemn_tf.evaluation import kept_at, labelled, needed_at, supported
+from lemn_tf.evaluation import labelled, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
+from lemn_tf.learning.rollout import Rollout, kept_at
+from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.base import Answer, Reader, take_items
 from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
-from lemn_tf.rollout import Episode, Objective, Rollout, entropy_at
-from lemn_tf.text import UNKNOWN
+
+Nest = Any
+
+
+class Episode(TypedDict):
+    """A batch of B streams of up to T items, with Q questions each.
+
+    Items, questions and answers are what the reader makes of them: word ids, vectors, frames, or
+    nests of such, with the leading dimensions given here.
+    """
+
+    items: Nest
+    """`[B, T, ...]`, the stream; what stands behind its `length` is padding."""
+    length: tf.Tensor
+    """`[B]` int32, the number of items."""
+    questions: Nest
+    """`[B, Q, ...]`."""
+    ask_at: tf.Tensor
+    """`[B, Q]` int32, how many items have been seen when each is asked; -1 for padding."""
+    answers: Nest
+    """`[B, Q, ...]`, what the reader should answer: see `Reader.loss`."""
+    support: NotRequired[tf.Tensor]
+    """`[B, Q, K]` int32, the items that a question needs, -1 for padding: to evaluate by, and for
+    the clairvoyant bound, never to train on."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -32,11 +55,11 @@ class PolicyView(keras.layers.Layer):
 
     Args:
         reader: encodes the entries.
-        matching: the reader's attention, if the policy is IM-LEMN and goes by it.
+        matching: the reader's attention, if the policy goes by it.
     """
 
     def __init__(self, reader: Reader, matching: keras.layers.Layer | None = None, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(**{"autocast": False, **kwargs})
         self.reader, self.matching = reader, matching
         self.built = True
 
@@ -47,7 +70,7 @@ class PolicyView(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
-class StreamReader(keras.Model):
+class StreamReader(RetentionTrainer):
     """Reads a stream item by item into N slots, and answers questions from what it kept.
 
     Args:
@@ -55,9 +78,11 @@ class StreamReader(keras.Model):
         slots: N in the paper.
         policy: name or object of the retention policy.
         vocabulary: optional `lemn_tf.text.Vocabulary`, kept with the model for text in and out.
+        item: nest of `tf.TensorSpec`, one item of a stream. Default: what the reader says, or what
+            the model is first called with.
 
     Call arguments:
-        episode: dict with `items [B, T, L]`, `length [B]`, `questions [B, Q, Lq]`, `ask_at [B, Q]`.
+        episode: an `Episode`; of it `items`, `length`, `questions` and `ask_at` are read.
 
     Returns:
         Logits of the answers, `[B, Q, A]`.
@@ -69,41 +94,58 @@ class StreamReader(keras.Model):
         slots: int = 10,
         policy: str | RetentionPolicy = "st-lemn",
         vocabulary: keras.layers.Layer | None = None,
+        item: Nest | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.reader = reader
         self.vocabulary = vocabulary
-        view = PolicyView(reader, name="view")
-        if policy == "im-lemn" and hasattr(reader, "matching"):
-            view.matching = reader.matching()
-            policy = retention.get("im-lemn", similarity=view.matching)
-        self.clairvoyant = policy == "oracle"  # sees the future, not the entries
-        self.memory = EpisodicMemory(
-            slots, policy, None if self.clairvoyant else view, name="memory"
-        )
+        policy = retention.get(policy)
+        view = PolicyView(reader, policy.meet(reader), name="view")
+        encoder = None if policy.clairvoyant else view  # it sees the future, not the entries
+        self.memory = EpisodicMemory(slots, policy, encoder, name="memory")
         self.critic = keras.layers.Dense(1, name="critic")
-        self._program = None  # what the compiled functions are made for
-        self._create_weights()
+        self._item = reader.entry_spec() if item is None else item
+        if self._item is not None or policy.clairvoyant:
+            self._create_weights()
 
     def _create_weights(self):
-        """Creates every weight now: the sizes are known from the reader."""
+        """Creates every weight: the sizes are known from the reader and the kind of item."""
         with tf.init_scope():
-            items = tf.zeros([1, 1, 1], tf.float32 if self.clairvoyant else tf.int32)
+            spec = tf.TensorSpec([1]) if self.clairvoyant else self._item
+            items = memory.empty(1, 1, spec).entries
             _, decisions = self.memory(items)
             scores = self.memory.replay(self.memory.encode(items), decisions)
             if scores.features.shape[-1]:
                 self.critic(scores.features)
         self.built = True
 
+    def build(self, shapes=None):
+        """Creates the weights when the model is first called, if they are not there yet."""
+
+    def _meet(self, episode: Episode):
+        if self.built and self._item is not None:
+            return
+        self._item = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), episode["items"]
+        )
+        self._tracker.unlock()
+        self._create_weights()
+
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether the policy is told what will be asked."""
+        return self.memory.policy.clairvoyant
+
     def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
         """The same reader, weights and all, over a memory with another policy."""
-        return StreamReader(self.reader, slots or self.memory.slots, policy, self.vocabulary)
+        slots = slots or self.memory.slots
+        return StreamReader(self.reader, slots, policy, self.vocabulary, self._item)
 
     @property
     def learns(self) -> bool:
         """Whether the policy has weights to train."""
-        return bool(self.memory.policy.trainable_weights)
+        return self.memory.policy.learns
 
     # -- acting -----------------------------------------------------------------------------------
 
@@ -115,15 +157,18 @@ class StreamReader(keras.Model):
         Returns:
             The decisions, and what was in memory at each question, ids `[B, Q, N]`.
         """
-        items = episode["items"]
+        items, steps = episode["items"], tf.shape(tf.nest.flatten(episode["items"])[0])[1]
         if self.clairvoyant:
-            items = needed_at(episode["support"], episode["ask_at"], tf.shape(items)[1])
-        mask = tf.sequence_mask(episode["length"], tf.shape(items)[1])
+            if episode.get("support") is None:
+                raise ValueError(
+                    f"policy {self.memory.policy.name!r} is told what will be asked: expected "
+                    "'support' in the episodes, got none"
+                )
+            items = needed_at(episode["support"], episode["ask_at"], steps)
+        mask = tf.sequence_mask(episode["length"], steps)
         if not (training or self.memory.policy.stochastic):
             seed = None  # a seed means sampling
-        after_step = None
-        if type(self.memory.policy).attend is not RetentionPolicy.attend:
-            after_step = self._feedback(episode)
+        after_step = self._feedback(episode) if self.memory.policy.listens else None
         _, decisions = self.memory(
             items, mask=mask, training=training, seed=seed, slots=slots, after_step=after_step
         )
@@ -151,6 +196,7 @@ class StreamReader(keras.Model):
         return self.reader.read(queries, take_items(codes, kept), kept, **options)
 
     def call(self, episode: Episode, training: bool = False):
+        self._meet(episode)
         _, kept = self.act(episode)
         return self.answer(episode, kept).logits
 
@@ -158,167 +204,161 @@ class StreamReader(keras.Model):
 
     def compile(
         self,
-        optimizer="adam",
-        objectives: Sequence[Objective] = (),
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        metrics: Any = None,
+        *,
+        retention: Any = "hindsight",
         on_policy: float = 0.5,
         on_subsets: float = 0.5,
         keep_share: tuple[float, float] = (0.5, 1.0),
         window: int | None = None,
         linear: bool = False,
         acting: str | RetentionPolicy | None = None,
-        slots: int | None = None,
-        seed: int = 0,
-        updates: int = 1,
-        shards: int = 1,
-        jit_compile: bool = True,
         **kwargs,
     ):
         """Says how `fit` trains.
 
         Args:
             optimizer: any Keras optimizer; give it `global_clipnorm` to clip.
-            objectives: what the policy learns from; none leaves it as it is.
+            loss: of answers and logits, before any mean is taken; default the reader's own.
+            metrics: of answers and logits, beside those that are always shown.
+            retention: what the policy learns from: "hindsight", "actor-critic", "both", an
+                objective or several; None leaves it as it is.
             on_policy: weight of the reader's loss on the memories that the policy leaves it.
             on_subsets: weight of the reader's loss on random parts of the whole past.
             keep_share: range of the share of the past that such a part keeps.
             window: how many items back such a part reaches; None for the whole past.
             linear: attention without softmax, if the reader can (MemN2N's linear start).
             acting: another policy that fills the memory while training, such as "fifo".
-            slots: size of the memory while training; None for the model's own.
-            seed: of all sampling; a run is a function of it and the data.
-            updates: how many there will be, for objectives with a schedule.
-            shards: parts of a batch whose gradients are computed side by side, one core each.
-            jit_compile: compile with XLA.
+            **kwargs: of `RetentionTrainer.compile` (`slots`, `seed`, `updates`, `shards`,
+                `jit_compile`) and of `keras.Model.compile`.
         """
-        super().compile(optimizer=optimizer, jit_compile=False, **kwargs)
-        if objectives and not self.learns:
+        if retention == "hindsight" and (acting is not None or not self.learns):
+            retention = None  # the default, where there is nothing to train
+        if retention and not self.learns:
             raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
-        self.objectives, self.on_policy, self.on_subsets = tuple(objectives), on_policy, on_subsets
+        if retention and acting is not None:
+            raise ValueError("a policy learns from what it did itself: no retention with acting=")
+        self.on_policy, self.on_subsets = on_policy, on_subsets
         self.keep_share, self.window, self.linear = keep_share, window, linear
-        self.seed, self.shards, self.training_slots = seed, shards, slots
-        self.updates = max(updates, 1)
-        if acting is not None and objectives:
-            raise ValueError("a policy learns from what it did itself: no objectives with acting=")
-        reading = (on_policy, on_subsets, keep_share, window, linear)
-        program = (self.objectives, *reading, id(acting), slots, jit_compile)
-        if program != self._program:
-            self._program = program
-            self._act = self.act if acting is None else self.with_policy(acting).act
-            self._gradients = tf.function(self.gradients, autograph=False, jit_compile=jit_compile)
-            self._outcome = tf.function(self.outcome, autograph=False, jit_compile=jit_compile)
-        self._meters = {}
+        self.reader_loss = None if loss is None else keras.losses.get(loss)
+        own = {
+            "on_policy": on_policy,
+            "on_subsets": on_subsets,
+            "keep_share": keep_share,
+            "window": window,
+            "linear": linear,
+            "acting": acting,
+        }
+        self._act = self.act if acting is None else self.with_policy(acting).act
+        super().compile(optimizer, loss, metrics=metrics, retention=retention, own=own, **kwargs)
 
-    def losses_of(self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor):
-        """The loss of one batch, and a dict of scalars to show.
+    def _make_programs(self):
+        super()._make_programs()
+        jit = bool(self.compiled_with_xla)
+        self._examined = tf.function(self._examine, autograph=False, jit_compile=jit)
 
-        Args:
-            episode: the batch.
-            seed: `[2]`, of everything that is drawn.
-            entropy: `[objectives]`, the weight of the entropy bonus of each.
+    def losses_of(
+        self,
+        episode: Episode,
+        seed: tf.Tensor,
+        entropy: tf.Tensor,
+        slots: int | None = None,
+        decisions: Decision | None = None,
+    ):
+        """See `RetentionTrainer.losses_of`.
+
+        With `decisions` it learns from a rollout that was recorded elsewhere, by a driver of
+        TF-Agents for example, instead of acting itself.
         """
+        self._meet(episode)
         options = {"linear": True} if self.linear else {}
-        asked = episode["ask_at"] >= 0
-        weight = tf.cast(asked, tf.float32)
-        questions = tf.maximum(tf.reduce_sum(weight), 1.0)
+        asked = tf.cast(episode["ask_at"] >= 0, tf.float32)
+        count = tf.maximum(tf.reduce_sum(asked), 1.0)
         codes = self.reader.encode(episode["items"])
-        total, logs = 0.0, {}
-
-        def reader_loss(logits):
-            labels = tf.maximum(episode["answers"], 0)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-            right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
-            return tf.reduce_sum(losses * weight) / questions, right & asked
-
+        total, logs, part, answer = 0.0, {}, 0.0, None
         if self.on_subsets:
             past = random_past(episode, self.keep_share, seed, self.window)
             queries = self.reader.ask(episode["questions"])
             answer = self.reader.read(queries, codes[:, None], past, **options)
-            part, right = reader_loss(answer.logits)
-            total += self.on_subsets * part
-            logs["subset_accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
+            part, right = self._marks(answer, episode, asked)
+            total += self.on_subsets * tf.reduce_sum(part) / count
+            logs["subset_accuracy"] = tf.reduce_sum(right) / count
         if self.on_policy or self.objectives:
-            sampled, slots = bool(self.objectives), self.training_slots
-            decisions, kept = self._act(episode, training=sampled, seed=seed, slots=slots)
-            decisions, kept = tf.nest.map_structure(tf.stop_gradient, (decisions, kept))
+            if decisions is None:
+                sampled = bool(self.objectives)
+                decisions, _ = self._act(episode, training=sampled, seed=seed, slots=slots)
+            decisions = tf.nest.map_structure(tf.stop_gradient, decisions)
+            kept = kept_at(decisions.ids, decisions.slot, episode["ask_at"])
             answer = self.answer(episode, kept, codes, **options)
-            part, right = reader_loss(answer.logits)
-            total += self.on_policy * part
-            logs["loss_reader"] = part
-            logs["accuracy"] = tf.reduce_sum(tf.cast(right, tf.float32)) / questions
-            known = tf.cast(asked & labelled(episode["support"]), tf.float32)
+            part, right = self._marks(answer, episode, asked)
+            total += self.on_policy * tf.reduce_sum(part) / count
+            logs |= self._shown(episode, kept, right, asked)
+        if self.objectives:
+            rollout = self._rollout(episode, decisions, kept, codes, answer, right, seed)
+            loss, shown = self.retention_loss(rollout, entropy)
+            total += loss
+            logs |= shown
+        return total, tf.reduce_sum(part) / count, answer.logits, logs
+
+    def _marks(self, answer: Answer, episode: Episode, asked: tf.Tensor):
+        """`[B, Q]` each: the loss of every answer, and 1 where it is right; 0 for padding."""
+        if self.reader_loss is None:
+            losses = self.reader.loss(answer, episode["answers"])
+        else:
+            loss = getattr(self.reader_loss, "call", self.reader_loss)
+            losses = loss(_at_least_0(episode["answers"]), answer.logits)
+        right = self.reader.right(answer, episode["answers"])
+        return losses * asked, tf.cast(right, tf.float32) * asked
+
+    def _shown(self, episode, kept, right, asked) -> dict[str, tf.Tensor]:
+        count = tf.maximum(tf.reduce_sum(asked), 1.0)
+        reward = tf.reduce_sum((2.0 * right - 1.0) * asked, axis=1)
+        logs = {"accuracy": tf.reduce_sum(right) / count, "return": tf.reduce_mean(reward)}
+        if episode.get("support") is not None:
+            known = asked * tf.cast(labelled(episode["support"]), tf.float32)
             found = tf.cast(supported(kept, episode["support"]), tf.float32) * known
             recall = tf.math.divide_no_nan(tf.reduce_sum(found), tf.reduce_sum(known))
             logs["support_recall"] = recall
-            reward = tf.where(right, 1.0, -1.0) * weight
-            logs["return"] = tf.reduce_mean(tf.reduce_sum(reward, axis=1))
-        if self.objectives:
-            vectors = self.memory.encode(episode["items"])
-            scores = self.memory.replay(vectors, decisions, seed)
-            rollout = Rollout(
-                episode,
-                decisions,
-                scores.logits,
-                tf.squeeze(self.critic(scores.features), -1),
-                kept,
-                asked,
-                right,
-                entropy,
-                _chosen(tf.stop_gradient(answer.logits), episode["answers"]),
-                lambda: self._flipped(episode, codes, kept),
-            )
-            for weight, objective in zip(tf.unstack(entropy), self.objectives, strict=True):
-                losses, shown = objective(rollout._replace(entropy=weight))
-                total += tf.reduce_mean(losses)
-                logs.update(shown)
-            free = tf.cast(decisions.free, tf.float32)
-            logs["entropy"] = tf.reduce_sum(decisions.entropy * free) / (tf.reduce_sum(free) + 1e-9)
-        return total, {"loss": total, **logs}
+        return logs
 
-    def _flipped(self, episode, codes, kept):
-        queries = tf.stop_gradient(self.reader.ask(episode["questions"]))
-        logits = self.reader.read_flipped(queries, tf.stop_gradient(codes), kept)
-        return _chosen(tf.stop_gradient(logits), episode["answers"][..., None])
+    def _rollout(self, episode, decisions, kept, codes, answer, right, seed) -> Rollout:
+        scores = self.memory.replay(self.memory.encode(episode["items"]), decisions, seed)
+        answers, fixed = episode["answers"], tf.nest.map_structure(tf.stop_gradient, answer)
 
-    def gradients(self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor):
-        """Gradients of one shard, and its scalars."""
-        with tf.GradientTape() as tape:
-            loss, logs = self.losses_of(episode, seed, entropy)
-        variables = [v.value for v in self.trainable_variables]
-        return tape.gradient(loss, variables, unconnected_gradients="zero"), logs
+        def flipped():
+            queries = tf.stop_gradient(self.reader.ask(episode["questions"]))
+            found = self.reader.flipped(queries, tf.stop_gradient(codes), kept, answers)
+            return tf.stop_gradient(found)
 
-    def train_step(self, episode: Episode):
-        step = tf.cast(self.optimizer.iterations, tf.int32)
-        progress = tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0)
-        entropy = tf.stack([entropy_at(one, progress) for one in self.objectives] or tf.zeros([0]))
-        size = episode["length"].shape[0]
-        if size is not None:
-            check_shards(self.shards, size)
-        parts = tf.nest.map_structure(lambda x: tf.split(x, self.shards), episode)
-        results = [
-            self._gradients(
-                {name: part[k] for name, part in parts.items()},
-                tf.stack([self.seed, step * self.shards + k]),
-                entropy,
-            )
-            for k in range(self.shards)
-        ]
-        mean = tf.nest.map_structure(lambda *x: tf.add_n(x) / self.shards, *results)
-        gradients, logs = mean
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
-        return self._show(logs)
+        return Rollout(
+            decisions=decisions,
+            valid=tf.sequence_mask(episode["length"], decisions.slot.shape[1]),
+            logits=tf.cast(scores.logits, tf.float32),
+            values=tf.squeeze(self.critic(scores.features), -1),
+            ask_at=episode["ask_at"],
+            weight=tf.cast(episode["ask_at"] >= 0, tf.float32),
+            kept=kept,
+            right=right > 0,
+            probability=self.reader.probability(fixed, answers),
+            flipped=flipped,
+            entropy=0.0,
+        )
 
-    # Batches are taken from the data set outside the graph: each bucket's shape is then known when
-    # its program is traced, which XLA needs for loops with gradients.
+    def report(self, data, loss, answers, logs):
+        weight = tf.cast(data["ask_at"] >= 0, tf.float32)
+        shown = {"loss": loss, **logs}
+        return {**self.show(shown), **self._user_metrics(data, answers, weight)}
 
-    def make_train_function(self, force=False):
-        if self.train_function is None or force:
-            step = tf.function(self.train_step, autograph=False)
-            self.train_function = lambda iterator: step(next(iterator))
+    def _user_metrics(self, episode, logits, weight):
+        if self._compile_metrics is None:
+            return {}
+        labels = _at_least_0(episode["answers"])
+        self._compile_metrics.update_state(labels, logits, sample_weight=weight)
+        return self._compile_metrics.result()
 
-    def make_test_function(self, force=False):
-        if self.test_function is None or force:
-            step = tf.function(self.test_step, autograph=False)
-            self.test_function = lambda iterator: step(next(iterator))
+    # -- evaluating -------------------------------------------------------------------------------
 
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
         """Counts of one batch, acting greedily.
@@ -327,40 +367,43 @@ class StreamReader(keras.Model):
             A dict: questions, right answers; questions that are labelled with what they need, those
             that found it in memory (supported), and how many of these were answered right (both).
         """
+        return self._examine(episode, slots, seed)[0]
+
+    def _examine(self, episode, slots=None, seed=None):
+        self._meet(episode)
         _, kept = self.act(episode, slots=slots, seed=seed)
         answer = self.answer(episode, kept)
         asked = episode["ask_at"] >= 0
-        guess = tf.argmax(answer.logits, -1, output_type=tf.int32)
-        known = episode["answers"] != UNKNOWN  # a word that was never seen cannot be right
-        right = asked & known & (guess == episode["answers"])
-        told = asked & labelled(episode["support"])
-        held = told & supported(kept, episode["support"])
+        losses, right = self._marks(answer, episode, tf.cast(asked, tf.float32))
+        told = held = tf.zeros_like(asked)
+        if episode.get("support") is not None:
+            told = asked & labelled(episode["support"])
+            held = told & supported(kept, episode["support"])
+        right = right > 0
         counted = {"questions": asked, "right": right, "labelled": told, "supported": held}
         counted["both"] = held & right
-        return {name: tf.reduce_sum(tf.cast(x, tf.int32)) for name, x in counted.items()}
+        counts = {name: tf.reduce_sum(tf.cast(x, tf.int32)) for name, x in counted.items()}
+        return counts, tf.reduce_sum(losses), answer.logits
 
     def test_step(self, episode: Episode):
-        counts = {name: tf.cast(n, tf.float32) for name, n in self._outcome(episode).items()}
+        counts, loss, logits = self._examined(episode)
+        counts = {name: tf.cast(n, tf.float32) for name, n in counts.items()}
         logs = {}
         for name, part, whole in (
-            ("accuracy", "right", "questions"),
-            ("support_recall", "supported", "labelled"),
+            ("loss", loss, "questions"),
+            ("accuracy", counts["right"], "questions"),
+            ("support_recall", counts["supported"], "labelled"),
         ):
-            rate = tf.math.divide_no_nan(counts[part], counts[whole])
-            logs |= self._show({name: rate}, counts[whole])
-        return logs
+            if name != "support_recall" or episode.get("support") is not None:
+                rate = tf.math.divide_no_nan(part, counts[whole])
+                logs |= self.show({name: rate}, counts[whole])
+        weight = tf.cast(episode["ask_at"] >= 0, tf.float32)
+        return logs | self._user_metrics(episode, logits, weight)
 
-    def _show(self, logs, weight=None):
-        for name, value in logs.items():
-            if name not in self._meters:
-                with tf.init_scope():
-                    self._meters[name] = keras.metrics.Mean(name=name)
-            self._meters[name].update_state(value, sample_weight=weight)
-        return {name: self._meters[name].result() for name in logs}
-
-    @property
-    def metrics(self):
-        return list(getattr(self, "_meters", {}).values())
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            step = tf.function(self.test_step, autograph=False)
+            self.test_function = lambda iterator: step(next(iterator))
 
     # -- saving -----------------------------------------------------------------------------------
 
@@ -368,41 +411,46 @@ class StreamReader(keras.Model):
         """None: how a model is trained is not saved with it; `compile` a loaded one again."""
 
     def get_config(self):
-        policy = self.memory.policy
-        by_name = self.clairvoyant or self.memory.encoder.matching is not None
-        return {
+        config = {
             **super().get_config(),
             "reader": keras.saving.serialize_keras_object(self.reader),
             "slots": self.memory.slots,
-            "policy": policy.name if by_name else keras.saving.serialize_keras_object(policy),
+            "policy": keras.saving.serialize_keras_object(self.memory.policy),
             "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
         }
+        if self._item is not None and self.reader.entry_spec() is None:
+            config["item"] = tf.nest.map_structure(
+                lambda spec: f"{spec.dtype.name} {spec.shape.as_list()}", self._item
+            )
+        return config
 
     @classmethod
     def from_config(cls, config):
         parts = [key for key in ("reader", "policy", "vocabulary") if isinstance(config[key], dict)]
         made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
+        if config.get("item") is not None:
+            made["item"] = tf.nest.map_structure(_spec, config["item"])
         return cls(**{**config, **made})
 
 
-def check_shards(shards: int, batch_size: int) -> None:
-    """Raises unless a batch can be parted into so many equal shards."""
-    if batch_size % shards:
-        raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")
+def _spec(text: str) -> tf.TensorSpec:
+    """A spec as `get_config` writes it, such as "float32 [16]"."""
+    dtype, shape = text.split(" ", 1)
+    return tf.TensorSpec([int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype)
 
 
-def _chosen(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """The probability `[...]` of each label, from logits `[..., A]`."""
-    chosen = tf.one_hot(tf.maximum(labels, 0), logits.shape[-1])
-    return tf.reduce_sum(tf.nn.softmax(logits) * chosen, axis=-1)
+def _at_least_0(answers: Nest) -> Nest:
+    """Labels with 0 for padding."""
+    return tf.nest.map_structure(lambda leaf: tf.maximum(leaf, 0), answers)
 
 
 def random_past(
     episode: Episode, share: tuple[float, float], seed: tf.Tensor, window: int | None = None
 ) -> tf.Tensor:
     """For each question a random part of the items before it: ids `[B, Q, T]`, -1 = left out."""
-    items, ask_at = episode["items"], episode["ask_at"]
-    batch, steps, questions = items.shape[0], items.shape[1], ask_at.shape[1]
+    ask_at = episode["ask_at"]
+    batch, steps = tf.nest.flatten(episode["items"])[0].shape[:2]
+    questions = ask_at.shape[1]
     which = tf.reshape(tf.range(batch * questions), [batch, questions])
     draw = scramble(tf.range(steps + 1), which, salt_of(seed + tf.constant([0, 1 << 20])))
     keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]

@@ -61,6 +61,9 @@ class Story:
 class Words(Protocol):
     """What is asked of a vocabulary: texts to padded ids, answers to single ids."""
 
+    unknown: int
+    """The id of every word that it does not know."""
+
     def __call__(self, texts: tf.Tensor, length: int | None = None) -> tf.Tensor: ...
 
     def lookup(self, strings: tf.Tensor) -> tf.Tensor: ...
@@ -212,7 +215,8 @@ def encode(
     Returns:
         int32 arrays: `items` [S, T, L] (padding 0), `length` [S] the number of items,
         `questions` [S, Q, L] (padding 0), `ask_at` [S, Q] items seen before the question
-        (padding -1), `answers` [S, Q] (padding -1), `support` [S, Q, K] items (padding -1).
+        (padding -1), `answers` [S, Q] (-1 for padding, and for a word that the vocabulary does
+        not know: no answer is right then), `support` [S, Q, K] items (padding -1).
 
     Example:
 
@@ -245,8 +249,8 @@ def encode(
         ask_at.append([q.asked_after + store_questions * k for k, q in enumerate(story.questions)])
         words.append([q.answer for q in story.questions])
     flat = [word for row in words for word in row]
-    found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32).tolist()
-    answer_ids = iter(found)
+    found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32)
+    answer_ids = iter(np.where(found == vocabulary.unknown, -1, found).tolist())
     most = max((len(row) for rows in support for row in rows), default=0)
     padded_support = np.full((len(stories), max(map(len, words)), most), -1, np.int32)
     for s, rows in enumerate(support):

@@ -1,7 +1,7 @@
 """What every reader shares: it answers a question from the slots of a memory, and never writes.
 
 A reader encodes an entry once, on its own (`encode`), and a question once (`ask`); `read` then
-joins the two. So a stream's items are encoded once however often they are read, and a reader can
+joins the two, and `loss`, `right` and `probability` judge the answer. So a stream's items are encoded once however often they are read, and a reader can
 be asked "what if this entry were not in memory?" by leaving it out of `codes`.
 """
 
@@ -28,7 +28,10 @@ class Answer(NamedTuple):
 
 
 class Reader(keras.layers.Layer):
-    """Answers questions from memory. Subclasses override `encode`, `ask` and `read`."""
+    """Answers questions from memory. Subclasses override `encode`, `ask` and `read`.
+
+    Those whose answers are not one of A labels also override `loss`, `right` and `probability`.
+    """
 
     def encode(self, entries: Any) -> tf.Tensor:
         """Entries with any leading dimensions -> codes `[..., C]`."""
@@ -49,20 +52,49 @@ class Reader(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not override read()")
 
-    def read_flipped(self, query: tf.Tensor, codes: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
-        """What it would answer if one item at a time were left out of memory, or put back.
+    def flipped(
+        self, query: tf.Tensor, codes: tf.Tensor, kept: tf.Tensor, targets: Any
+    ) -> tf.Tensor:
+        """The probability of the right answer if one item at a time were left out, or put back.
 
         Args:
             query: `[B, Q, d]`.
             codes: `[B, T, C]`, every item of the stream.
             kept: `[B, Q, N]`, ids in memory at each question, -1 = unused.
+            targets: nest of `[B, Q, ...]`, the right answers.
 
         Returns:
-            Logits `[B, Q, T, A]`: item j left out if it is in memory, put back if it is not.
+            `[B, Q, T]`: item j left out if it is in memory, put back if it is not.
         """
         ids = flipped(kept, codes.shape[1])
         rows = tf.broadcast_to(query[:, :, None], [*ids.shape[:3], query.shape[-1]])
-        return self.read(rows, take_items(codes, ids), ids).logits
+        answer = self.read(rows, take_items(codes, ids), ids)
+        return self.probability(answer, tf.nest.map_structure(lambda x: x[:, :, None], targets))
+
+    # What an answer is, is the reader's affair. Unless it says otherwise, one of A labels.
+
+    def loss(self, answer: Answer, targets: Any) -> tf.Tensor:
+        """The loss of each answer, `[...]`; here the cross-entropy of the labels.
+
+        Args:
+            answer: what `read` returned, with any leading dimensions.
+            targets: the right answers; here labels `[...]`, negative where there is none.
+        """
+        logits = tf.cast(answer.logits, tf.float32)
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(targets, 0), logits)
+
+    def right(self, answer: Answer, targets: Any) -> tf.Tensor:
+        """Whether each answer is right, `[...]` bool; see `loss` for the arguments."""
+        return tf.argmax(answer.logits, axis=-1, output_type=targets.dtype) == targets
+
+    def probability(self, answer: Answer, targets: Any) -> tf.Tensor:
+        """The probability it gives to the right answer, `[...]`; see `loss` for the arguments."""
+        chosen = tf.one_hot(tf.maximum(targets, 0), answer.logits.shape[-1])
+        return tf.reduce_sum(tf.nn.softmax(tf.cast(answer.logits, tf.float32)) * chosen, axis=-1)
+
+    def entry_spec(self) -> Any:
+        """Nest of `tf.TensorSpec`: an entry as small as can be; None if any kind will do."""
+        return None
 
     def vectors(self, codes: tf.Tensor) -> tf.Tensor:
         """The part of the codes that a retention policy sees, e_{t,i} of the paper: `[..., D]`."""

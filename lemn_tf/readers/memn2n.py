@@ -75,6 +75,9 @@ class MemN2N(Reader):
         known = tf.cast(tokens > 0, table.dtype)[..., None]  # the padding row is zero
         return tf.reduce_sum(tf.gather(table, tokens) * known * weights, axis=-2)
 
+    def entry_spec(self):
+        return tf.TensorSpec([1], tf.int32)
+
     def encode(self, entries):
         """Sentences -> `[..., (K + 1) d]`: A_1, C_1 = A_2, ..., C_K side by side."""
         return self._embed(entries, tf.convert_to_tensor(self.words))
@@ -91,8 +94,8 @@ class MemN2N(Reader):
         u, attention, _ = self._hops(query, codes, ids, linear)
         return Answer(self._answer(u), attention)
 
-    def read_flipped(self, query, codes, kept):
-        """See `Reader.read_flipped`; codes are shared by all memories instead of copied into each.
+    def flipped(self, query, codes, kept, targets):
+        """See `Reader.flipped`; codes are shared by all memories instead of copied into each.
 
         To leave an item out, or put it back, moves the ranks of older slots by one. So each slot
         has three codes, one a rank it may have, and every memory attends to one of them or none.
@@ -118,7 +121,7 @@ class MemN2N(Reader):
             scores = tf.where(live, tf.concat([scores, score], axis=-1), MASKED)
             p = tf.nn.softmax(scores) * tf.cast(live, u.dtype)
             u += tf.einsum("bqtn,bqnd->bqtd", p[..., :-1], slots[k + 1]) + p[..., -1:] * back[k + 1]
-        return self._answer(u)
+        return self.probability(Answer(self._answer(u), p), targets[..., None])
 
     def _time(self, times, ranks):
         """The temporal encoding of ranks `[...]`, `[..., (K + 1) d]`."""

@@ -11,13 +11,15 @@ step, and the policy is trained on all actions at once instead of on the one it 
     U_t(j)     = sum over q asked after step t of discount^(steps between) Delta_q(j)
     loss       = sum_t sum_j pi_t(j) (U_t(j) - mean_j U_t)
 
-It is not in the paper. It works with any reader that gives the answer a probability.
+It is not in the paper. It works with any model: where the loss of an answer is not a cross-entropy,
+exp(-loss) stands for the probability.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+import keras
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
@@ -73,6 +75,7 @@ def loss(logits: tf.Tensor, value: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.where(free, lost, 0.0), axis=-1)
 
 
+@keras.saving.register_keras_serializable("lemn_tf")
 @dataclasses.dataclass(frozen=True)
 class Hindsight:
     """The objective that trains a policy on `keeping_value`; see the module's first lines.
@@ -90,9 +93,9 @@ class Hindsight:
     scale: float = 10.0
 
     def __call__(self, rollout):
-        ask_at = rollout.episode["ask_at"]
+        ask_at = rollout.ask_at
         delta = counterfactual(rollout.probability, rollout.flipped(), rollout.kept, ask_at)
-        delta = tf.where(rollout.asked[..., None], delta, 0.0)
+        delta *= rollout.weight[..., None]
         value = keeping_value(delta, ask_at, rollout.decisions.ids, self.discount)
         lost = loss(rollout.logits, value, rollout.decisions.free)
         log_pi = tf.nn.log_softmax(rollout.logits)
@@ -100,3 +103,6 @@ class Hindsight:
         bonus = tf.reduce_sum(tf.where(rollout.decisions.free, entropy, 0.0), axis=-1)
         shown = {"hindsight": tf.reduce_mean(lost)}
         return self.scale * lost - rollout.entropy * bonus, shown
+
+    def get_config(self):
+        return dataclasses.asdict(self)

@@ -1,0 +1,152 @@
+"""Advantage actor-critic with generalised advantage estimation, as in the paper (A3C with GAE).
+
+Pure TensorFlow: `lemn_tf.agents` drives it as an agent of TF-Agents, and a test holds it to the
+estimators of TF-Agents. The paper's workers are asynchronous; here one batch takes their place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+
+class Losses(NamedTuple):
+    """Losses of each stream, `[B]`: sums over its steps."""
+
+    policy: tf.Tensor
+    value: tf.Tensor
+    entropy: tf.Tensor
+
+
+def generalised_advantage(
+    rewards: tf.Tensor, values: tf.Tensor, discounts: tf.Tensor, gae_lambda: float
+) -> tf.Tensor:
+    """A_t = delta_t + discount_t lambda A_{t+1} with delta_t = r_t + discount_t V_{t+1} - V_t.
+
+    Args:
+        rewards: `[B, T]`, received after each step.
+        values: `[B, T]`, V(s_t); nothing is worth anything after the last.
+        discounts: `[B, T]`, of what comes after each step: 0 where a stream ends.
+        gae_lambda: lambda.
+
+    Returns:
+        `[B, T]` advantages.
+    """
+    after = tf.pad(values[:, 1:], [[0, 0], [0, 1]])
+    delta = rewards + discounts * after - values
+    over_time = tf.transpose(delta), tf.transpose(discounts * gae_lambda)
+
+    def step(advantage, now):
+        return now[0] + now[1] * advantage
+
+    advantages = tf.scan(step, over_time, tf.zeros_like(delta[:, 0]), reverse=True)
+    return tf.transpose(advantages)
+
+
+def actor_critic_loss(
+    logits: tf.Tensor,
+    actions: tf.Tensor,
+    values: tf.Tensor,
+    rewards: tf.Tensor,
+    free: tf.Tensor,
+    valid: tf.Tensor,
+    discount: float,
+    gae_lambda: float,
+) -> Losses:
+    """Policy gradient with normalised advantages, squared error of the values, and entropy.
+
+    Args:
+        logits: `[B, T, A]` of the actions.
+        actions: `[B, T]` int32, the ones taken.
+        values: `[B, T]`, V(s_t).
+        rewards: `[B, T]`, received after each action.
+        free: `[B, T]` bool, steps where there was a choice.
+        valid: `[B, T]` bool, False behind the end of a stream.
+        discount: gamma.
+        gae_lambda: lambda of the generalised advantage.
+    """
+    # Behind its end a stream gives nothing: a discount of 0 there keeps padding out of the returns.
+    goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
+    discounts = discount * tf.cast(goes_on, values.dtype)
+    fixed = tf.stop_gradient(values)
+    advantages = generalised_advantage(rewards, fixed, discounts, gae_lambda)
+    returns = tf.stop_gradient(advantages + fixed)
+    weight = tf.cast(free, values.dtype)
+    count = tf.maximum(tf.reduce_sum(weight), 1.0)
+    mean = tf.reduce_sum(advantages * weight) / count
+    variance = tf.reduce_sum(tf.square(advantages - mean) * weight) / count
+    normalised = tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
+    log_pi = tf.nn.log_softmax(logits)
+    chosen = tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
+    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    error = tf.square(values - returns) * tf.cast(valid, values.dtype)
+    return Losses(
+        policy=-tf.reduce_sum(chosen * normalised * weight, axis=1),
+        value=tf.reduce_sum(error, axis=1),
+        entropy=tf.reduce_sum(entropy * weight, axis=1),
+    )
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+@dataclasses.dataclass(frozen=True)
+class ActorCritic:
+    """The paper's objective: reward for answers, credit by GAE.
+
+    Attributes:
+        discount: gamma.
+        gae_lambda: lambda.
+        entropy, final_entropy: weight of the entropy bonus at the beginning and the end (None: as
+            at the beginning).
+        value: weight of the value loss.
+        reward: "sign" for +1 / -1 an answer as in the paper, "probability" for that of the right
+            answer, or exp(-loss) in a model of which only the loss is known.
+    """
+
+    discount: float = 0.95
+    gae_lambda: float = 0.95
+    entropy: float = dataclasses.field(default=0.03, compare=False)
+    final_entropy: float | None = dataclasses.field(default=None, compare=False)
+    value: float = 0.5
+    reward: str = "sign"
+
+    critic = True
+    """It needs an estimate of what is to come."""
+
+    def __post_init__(self):
+        if self.reward not in ("sign", "probability"):
+            raise ValueError(f"reward must be 'sign' or 'probability'; got {self.reward!r}")
+
+    def __call__(self, rollout):
+        if self.reward == "probability":
+            reward = rollout.probability
+        elif rollout.right is None:
+            raise ValueError(
+                "reward='sign' needs to know which answers are right, and this model has only a "
+                "loss: expected ActorCritic(reward='probability')"
+            )
+        else:
+            reward = 2.0 * tf.cast(rollout.right, tf.float32) - 1.0
+        when = tf.one_hot(rollout.ask_at - 1, rollout.valid.shape[1])  # -1: before any item
+        rewards = tf.einsum("bq,bqt->bt", reward * rollout.weight, when)
+        losses = actor_critic_loss(
+            rollout.logits,
+            rollout.decisions.slot,
+            rollout.values,
+            rewards,
+            rollout.decisions.free,
+            rollout.valid,
+            self.discount,
+            self.gae_lambda,
+        )
+        shown = {
+            "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),
+            "value_loss": tf.reduce_mean(losses.value),
+        }
+        loss = losses.policy + self.value * losses.value - rollout.entropy * losses.entropy
+        return loss, shown
+
+    def get_config(self):
+        return dataclasses.asdict(self)

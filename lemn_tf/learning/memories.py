@@ -1,0 +1,91 @@
+"""Other memories than the one that the policy left: random ones, and ones that differ by an item.
+
+A head that sees only what an untrained policy keeps rarely finds what it needs there, and does not
+learn to use it; then nothing is worth keeping, and the policy does not learn either. So a head also
+learns from random parts of the stream, as the reader of a text does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from lemn_tf import memory
+from lemn_tf.memory import EMPTY, MemoryState
+from lemn_tf.retention.base import salt_of, scramble
+from lemn_tf.tape import Call, Recalled
+
+Nest = Any
+
+
+def arranged(ids: tf.Tensor) -> tf.Tensor:
+    """Slots `[..., M]` in the order of the stream, unused ones last, as a memory never has them.
+
+    Example:
+
+    >>> arranged(tf.constant([[4, -1, 2]])).numpy().tolist()
+    [[2, 4, -1]]
+    """
+    last = ids.dtype.max
+    ordered = tf.sort(tf.where(ids == EMPTY, last, ids), axis=-1)
+    return tf.where(ordered == last, tf.constant(EMPTY, ids.dtype), ordered)
+
+
+def random_memories(
+    seen: tf.Tensor, steps: int, slots: int, share: tuple[float, float], seed: tf.Tensor
+) -> tf.Tensor:
+    """For each question a random part of the items before it, `[B, Q, M]` ids, -1 = unused.
+
+    Args:
+        seen: `[B, Q]` int32, how many items there were before each question.
+        steps: T, the length of the streams.
+        slots: M, the most that is kept.
+        share: range of the share of the items that is kept; another share for each question.
+        seed: `[2]` int32.
+    """
+    rows, questions = seen.shape
+    which = tf.reshape(tf.range(rows * questions), [rows, questions])
+    draw = scramble(tf.range(steps + 1), which, salt_of(seed + tf.constant([0, 1 << 20])))
+    past = tf.range(steps) < seen[..., None]
+    order = tf.argsort(tf.where(past, draw[..., :-1], 2.0), axis=-1)[..., :slots]
+    part = share[0] + (share[1] - share[0]) * draw[..., -1:]
+    count = tf.minimum(
+        tf.cast(tf.math.ceil(part * tf.cast(seen[..., None], tf.float32)), tf.int32),
+        seen[..., None],
+    )
+    ids = tf.where(tf.range(order.shape[-1]) < count, order, EMPTY)
+    return arranged(tf.cast(ids, tf.int64))
+
+
+def holding(call: Call, items: Nest, ids: tf.Tensor) -> MemoryState | Recalled:
+    """A memory of the kind that a call returned, but with the items of these ids in it.
+
+    Args:
+        call: of a memory.
+        items: nest of `[R, T, ...]`, its stream without padding in between.
+        ids: `[R, Q, M]`, with Q = 1 for a memory at the end of the stream.
+    """
+    held = call.returned[0]
+    if not isinstance(held, Recalled):
+        ids = ids[:, 0]
+    shape = tf.shape(ids)
+
+    def take(leaf):
+        taken = tf.gather(leaf, tf.reshape(tf.maximum(ids, 0), [shape[0], -1]), batch_dims=1)
+        taken = tf.reshape(taken, [*ids.shape, *leaf.shape[2:]])
+        unused = tf.reshape(ids == EMPTY, [*ids.shape, *[1] * (leaf.shape.rank - 2)])
+        blank = "" if leaf.dtype == tf.string else tf.zeros([], leaf.dtype)
+        return tf.where(unused, blank, taken)
+
+    entries = tf.nest.map_structure(take, items)
+    if isinstance(held, Recalled):
+        return Recalled(entries, ids)
+    fresh = memory.empty(
+        ids.shape[0],
+        ids.shape[1],
+        tf.nest.map_structure(lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), items),
+        call.layer.policy.carry_spec(),
+    )
+    times = ids.shape[0] // held.clock.shape[0]
+    return fresh._replace(entries=entries, ids=ids, clock=tf.repeat(held.clock, times, axis=0))
