@@ -17,6 +17,8 @@ from lemn_tf.memory import MemoryState
 from lemn_tf.retention.base import Cells, Decision, Scores, choose, describe, gumbel
 
 Nest = Any
+LARGEST = 1e15
+"""The largest number a policy is shown: what is beyond, products of it would overflow."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -92,11 +94,18 @@ class EpisodicMemory(keras.layers.Layer):
             self.policy.trainable = False
 
     def encode(self, entries: Nest) -> tf.Tensor:
-        """phi: what the policy sees of entries with any leading dimensions, `[..., D]`."""
+        """phi: what the policy sees of entries with any leading dimensions, `[..., D]`.
+
+        NaN, infinity and numbers beyond `LARGEST` are seen as 0, so that one bad item spoils
+        nothing but itself; the entry is kept as it was given.
+        """
+        clairvoyant = self.policy.clairvoyant and self.encoder is None
         if self.encoder is not None:
-            vectors = self.encoder(entries)
+            vectors = _sound(self.encoder(tf.nest.map_structure(_sound, entries)))
+        elif clairvoyant and tf.is_tensor(entries) and entries.dtype != tf.string:
+            vectors = entries  # clocks: exact in their own type only
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
-            vectors = tf.cast(entries, self.compute_dtype)
+            vectors = _sound(tf.cast(entries, self.compute_dtype))
         else:
             raise TypeError(
                 "without an encoder the items must be one float tensor of vectors; got "
@@ -353,6 +362,14 @@ class EpisodicMemory(keras.layers.Layer):
 
     def compute_mask(self, inputs, previous_mask=None):
         return None  # what follows reads a memory: see `MemoryState.filled`
+
+
+def _sound(leaf: tf.Tensor) -> tf.Tensor:
+    """The same with 0 for NaN, infinity and what is beyond `LARGEST`; only floats can have any."""
+    if not leaf.dtype.is_floating:
+        return leaf
+    largest = tf.constant(min(LARGEST, leaf.dtype.max), leaf.dtype)
+    return tf.where(tf.abs(leaf) <= largest, leaf, tf.zeros([], leaf.dtype))
 
 
 def _stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:

@@ -7,16 +7,18 @@ place, stand the rules: unused slots fill first, pinned entries stay, expired on
 One step of any policy, rule or network, is
 
     seen = policy.look(cells)                   # what does not depend on the carry
-    scores = policy.score(seen, cells, carry)   # eviction logits, new carry, features
+    scores = policy.judge(seen, cells, carry)   # eviction logits, new carry, features
     decision = decide(scores.logits, candidates)
 
-`look` is apart from `score` so that a recorded rollout can be looked at all at once: see `replay`.
+`look` is apart from the rest so that a recorded rollout can be looked at all at once: see `replay`.
+A policy overrides `score`; `judge` calls it and sees to it that what comes out is sound.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -93,15 +95,85 @@ class RetentionPolicy(keras.layers.Layer):
     Policies are Keras layers without state of their own: what a policy remembers travels in the
     memory, as its carry. They work for any number of slots, and never see the question.
 
-    Example: a policy that evicts the entry whose vector is shortest.
+    A policy says itself what it is, in the attributes below and by what it overrides; nobody else
+    goes by its class or its name. Whatever Keras' global dtype policy is, a policy computes in
+    float32 unless it is given a `dtype`: it is small, and what is forgotten should not hang on
+    rounding.
+
+    Example: a policy that evicts the entry whose vector is shortest, and one that learns.
 
     >>> class Shortest(RetentionPolicy):
     ...     def score(self, seen, cells, carry):
     ...         return self.opinion(-tf.norm(cells.vectors, axis=-1))
+    >>> class Linear(RetentionPolicy):
+    ...     def __init__(self, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         self.judgement = keras.layers.Dense(1)
+    ...
+    ...     def score(self, seen, cells, carry):
+    ...         return self.opinion(self.judgement(cells.vectors)[..., 0])
+    >>> Shortest().learns, Linear().learns
+    (False, True)
     """
 
     stochastic = False
     """Whether it draws at random even when serving."""
+    clairvoyant = False
+    """Whether it goes by the future: its vectors are no encoded entries but say when each item will
+    be needed, as integers or floats of any width. For bounds only."""
+    suited: ClassVar[dict[str, Any]] = {}
+    """What suits it in training better than a recipe's own values, such as `{"entropy": 0.5}`."""
+
+    def __init__(self, **kwargs):
+        if kwargs.get("dtype") is None:
+            kwargs["dtype"] = "float32"
+        super().__init__(**{"autocast": False, **kwargs})
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has anything to train; known before it is built, too.
+
+        A policy that makes weights, holds layers or overrides `build` learns, unless it is frozen
+        or turns out to have no weights once it is built. A subclass may also just say so.
+        """
+        if self.trainable_weights:
+            return True
+        parts = self._flatten_layers(include_self=False)
+        if self.built and all(part.built for part in parts):
+            return False
+        return self.trainable and bool(parts or type(self).build is not RetentionPolicy.build)
+
+    @property
+    def listens(self) -> bool:
+        """Whether it wants to know what readers attend to: it does if it overrides `attend`."""
+        return type(self).attend is not RetentionPolicy.attend
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """The names of its own arguments, those that its base classes take from it included."""
+        found: dict[str, None] = {}
+        for owner in cls.__mro__[: cls.__mro__.index(RetentionPolicy)]:
+            if "__init__" not in vars(owner):
+                continue
+            parameters = list(inspect.signature(owner.__init__).parameters.values())[1:]
+            named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            found |= dict.fromkeys(one.name for one in parameters if one.kind in named)
+            if all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters):
+                break
+        return tuple(name for name in found if name not in ("name", "dtype", "trainable"))
+
+    def build(self, shape):
+        """Builds the layers it holds by scoring two blank cells, `[..., D]` wide as `shape` says.
+
+        A policy that makes weights of its own overrides this.
+        """
+        if all(part.built for part in self._flatten_layers(include_self=False)):
+            return
+        ids = tf.constant([[0, 1]], tf.int64)
+        vectors = tf.zeros([1, 2, shape[-1]], self.compute_dtype)
+        specs = self.carry_spec()
+        carry = tf.nest.map_structure(lambda s: tf.zeros([1, 2, *s.shape], s.dtype), specs)
+        self.call(Cells(vectors, ids, tf.constant([2], tf.int64)), carry)
 
     def look(self, cells: Cells) -> Nest:
         """Whatever can be computed without the carry, for cells with any leading dimensions."""
@@ -131,9 +203,29 @@ class RetentionPolicy(keras.layers.Layer):
             features = tf.zeros([*tf.unstack(tf.shape(logits)[:-1]), 0], logits.dtype)
         return Scores(logits, carry, features)
 
+    def judge(self, seen: Nest, cells: Cells, carry: Nest) -> Scores:
+        """`score`, made sound: what a decision and the next step can rely on.
+
+        Logits and features come out in float32, the carry in the types that `carry_spec` declares,
+        and what is not finite in it begins again at 0: a carry must not stay spoilt for ever.
+        """
+        scores = self.score(seen, cells, carry)
+        return Scores(
+            tf.cast(scores.logits, tf.float32),
+            tf.nest.map_structure(_sound, self.carry_spec(), scores.carry),
+            tf.cast(scores.features, tf.float32),
+        )
+
     def call(self, cells: Cells, carry: Nest) -> Scores:
-        """`look` and `score` in one."""
-        return self.score(self.look(cells), cells, carry)
+        """`look` and `judge` in one."""
+        cells = self._cast(cells)
+        return self.judge(self.look(cells), cells, carry)
+
+    def _cast(self, cells: Cells) -> Cells:
+        """The cells with vectors in the type it computes in; the future is left as it is."""
+        if self.clairvoyant:
+            return cells
+        return cells._replace(vectors=tf.cast(cells.vectors, self.compute_dtype))
 
     def replay(self, cells: Cells, slot: tf.Tensor) -> Scores:
         """The scores of a recorded rollout, all time steps at once.
@@ -149,11 +241,11 @@ class RetentionPolicy(keras.layers.Layer):
         Returns:
             `Scores` with leading dimensions `[B, T]` and an empty carry.
         """
+        cells = self._cast(cells)
         seen = self.look(cells)
         spec = self.carry_spec()
         if not tf.nest.flatten(spec):
-            scores = self.score(seen, cells, ())
-            return scores._replace(carry=())
+            return self.judge(seen, cells, ())
         batch, steps, places = tf.unstack(tf.shape(cells.ids))
 
         def at(nest, t):
@@ -166,7 +258,7 @@ class RetentionPolicy(keras.layers.Layer):
         over_time, seen, slot = tf.nest.map_structure(time_major, (over_time, seen, slot))
 
         def step(t, carry, logits, features):
-            scores = self.score(at(seen, t), at(over_time, t)._replace(seed=seed), carry)
+            scores = self.judge(at(seen, t), at(over_time, t)._replace(seed=seed), carry)
             after = memory.evict(scores.carry, slot[t])
             return (
                 t + 1,
@@ -177,12 +269,20 @@ class RetentionPolicy(keras.layers.Layer):
 
         carry = tf.nest.map_structure(lambda s: tf.zeros([batch, places, *s.shape], s.dtype), spec)
         static = cells.ids.shape[1]
-        dtype = self.compute_dtype
-        arrays = [tf.TensorArray(dtype, size=steps if static is None else static) for _ in range(2)]
+        size = steps if static is None else static
+        arrays = [tf.TensorArray(tf.float32, size=size) for _ in range(2)]
         _, _, logits, features = tf.while_loop(
             lambda t, *_: t < steps, step, (0, carry, *arrays), maximum_iterations=static
         )
         return Scores(time_major(logits.stack()), (), time_major(features.stack()))
+
+
+def _sound(spec: tf.TensorSpec, leaf: tf.Tensor) -> tf.Tensor:
+    """A carry in its declared type, with 0 for what is not finite."""
+    leaf = tf.cast(leaf, spec.dtype)
+    if not spec.dtype.is_floating:
+        return leaf
+    return tf.where(tf.math.is_finite(leaf), leaf, tf.zeros([], leaf.dtype))
 
 
 def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
@@ -235,6 +335,7 @@ def choose(
     allowed, _ = eligible(cells)
     # Whatever a policy says, infinity and NaN included, what is not allowed does not leave.
     logits = tf.clip_by_value(tf.cast(logits, tf.float32), 0.1 * NEGLIGIBLE, -0.1 * NEGLIGIBLE)
+    logits = tf.where(tf.math.is_nan(logits), 0.1 * NEGLIGIBLE, logits)
     wish = logits if noise is None else logits + noise
     wish = tf.where(wish > -1e38, wish, -1e38)
     slot = tf.argmax(tf.where(allowed, wish, -math.inf), axis=1, output_type=tf.int32)

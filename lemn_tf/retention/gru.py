@@ -13,7 +13,7 @@ import tensorflow as tf
 
 def project(x: tf.Tensor, cell: keras.layers.GRUCell) -> tf.Tensor:
     """The input's share of the three gates, `[..., D]` -> `[..., 3 units]`."""
-    return tf.tensordot(x, tf.convert_to_tensor(cell.kernel), 1) + cell.bias[0]
+    return tf.tensordot(x, tf.cast(cell.kernel, x.dtype), 1) + tf.cast(cell.bias, x.dtype)[0]
 
 
 def step(projected: tf.Tensor, h: tf.Tensor, cell: keras.layers.GRUCell) -> tf.Tensor:
@@ -27,7 +27,8 @@ def step(projected: tf.Tensor, h: tf.Tensor, cell: keras.layers.GRUCell) -> tf.T
         h: `[..., units]`.
         cell: owner of the weights.
     """
-    inner = tf.tensordot(h, tf.convert_to_tensor(cell.recurrent_kernel), 1) + cell.bias[1]
+    inner = tf.tensordot(h, tf.cast(cell.recurrent_kernel, h.dtype), 1)
+    inner += tf.cast(cell.bias, h.dtype)[1]
     x_z, x_r, x_h = tf.split(projected, 3, axis=-1)
     u_z, u_r, u_h = tf.split(inner, 3, axis=-1)
     z = tf.sigmoid(x_z + u_z)
@@ -59,8 +60,12 @@ def bidirectional(
     filled = tf.unstack(tf.transpose(filled)[:, None], num=cells)  # M of [1, R]
     both = []
     for cell, order in ((forward, range(cells)), (backward, reversed(range(cells)))):
-        kernel, recurrent = tf.transpose(cell.kernel), tf.transpose(cell.recurrent_kernel)
-        bias, gates = cell.bias[..., None], 2 * units
+        kernel, recurrent, bias = (
+            tf.cast(weight, vectors.dtype)
+            for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
+        )
+        kernel, recurrent = tf.transpose(kernel), tf.transpose(recurrent)
+        bias, gates = bias[..., None], 2 * units
         gate_kernel = tf.concat([kernel[:gates], recurrent[:gates]], axis=1)
         h = tf.zeros([units, tf.shape(vectors)[0]], vectors.dtype)
         outputs = [None] * cells

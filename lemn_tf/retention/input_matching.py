@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import keras
 import tensorflow as tf
 
@@ -25,8 +27,11 @@ class Similarity(keras.layers.Layer):
 
     def build(self, shapes):
         units = self.units or shapes[0][-1]
-        self.input_encoding = keras.layers.Dense(units, name="input_encoding")
-        self.memory_encoding = keras.layers.Dense(units, use_bias=False, name="memory_encoding")
+        own = {"dtype": self.dtype_policy}
+        self.input_encoding = keras.layers.Dense(units, name="input_encoding", **own)
+        self.memory_encoding = keras.layers.Dense(
+            units, use_bias=False, name="memory_encoding", **own
+        )
         self.input_encoding.build(shapes[0])
         self.memory_encoding.build(shapes[1])
 
@@ -59,10 +64,14 @@ class InputMatching(RetentionPolicy):
             `Similarity`. A reader may supply its own attention, as the paper does with MemN2N.
     """
 
+    # Its logits begin far apart, and it needs a push to try what they are against.
+    suited: ClassVar[dict[str, Any]] = {"entropy": 0.5}
+
     def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.similarity = similarity or Similarity(name="similarity")
-        self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma")
+        own = {"dtype": self.dtype_policy}
+        self.similarity = similarity or Similarity(name="similarity", **own)
+        self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma", **own)
 
     def build(self, shape):
         width = shape[-1]
@@ -78,17 +87,19 @@ class InputMatching(RetentionPolicy):
 
     def look(self, cells: Cells):
         newcomer = cells.vectors[..., -1, :]
-        nop = tf.broadcast_to(tf.convert_to_tensor(self.nop), tf.shape(newcomer))
+        nop = tf.broadcast_to(tf.cast(self.nop, newcomer.dtype), tf.shape(newcomer))
         vectors = tf.concat([cells.vectors[..., :-1, :], nop[..., None, :]], axis=-2)
         c, z = self.similarity((newcomer, vectors, cells.ids))
+        c = tf.cast(c, self.compute_dtype)
         return z, self.gate(c), c
 
     def score(self, seen, cells, carry):
         z, gamma, c = seen
+        z, gate = (tf.cast(x, carry.dtype) for x in (z, gamma))
         v = 0.1 * carry + 0.9 * z
         # The NOP cell is no entry: the newcomer that may be stored from its place has no usage yet.
         v = tf.concat([v[..., :-1], tf.zeros_like(v[..., :1])], axis=-1)
-        return self.opinion(z - gamma * carry, v, tf.concat([c, gamma], axis=-1))
+        return self.opinion(z - gate * carry, v, tf.concat([c, gamma], axis=-1))
 
     def get_config(self):
         similarity = keras.saving.serialize_keras_object(self.similarity)

@@ -8,14 +8,37 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
+from lemn_tf.memory import NEVER
 from lemn_tf.retention.base import Cells, RetentionPolicy
 
 register = keras.saving.register_keras_serializable("lemn_tf")
+EXACT = 2**23
+"""Whole numbers up to here stay themselves as logits; float32 cannot tell much larger ones apart."""
 
 
 def _age(cells: Cells) -> tf.Tensor:
-    """`[..., N + 1]` float: steps since each candidate arrived, newcomer 0."""
-    return tf.cast(cells.clock[..., None] - 1 - cells.ids, tf.float32)
+    """`[..., N + 1]` int64: steps since each candidate arrived, newcomer 0."""
+    return cells.clock[..., None] - 1 - cells.ids
+
+
+def in_order(numbers: tf.Tensor) -> tf.Tensor:
+    """Integers `[..., M]` as float32 of the very same order, however large they are.
+
+    Up to `EXACT` they are the numbers themselves; what is larger counts on from there by rank.
+
+    Example:
+
+    >>> in_order(tf.constant([7, 2**40 + 1, 2**40])).numpy().tolist()
+    [7.0, 8388609.0, 8388608.0]
+    """
+    large = numbers >= EXACT
+
+    def ranked():
+        larger = numbers[..., :, None] > numbers[..., None, :]
+        rank = tf.reduce_sum(tf.cast(larger & large[..., None, :], numbers.dtype), axis=-1)
+        return tf.cast(tf.minimum(numbers, EXACT) + rank, tf.float32)
+
+    return tf.cond(tf.reduce_any(large), ranked, lambda: tf.cast(numbers, tf.float32))
 
 
 @register
@@ -23,7 +46,7 @@ class FIFO(RetentionPolicy):
     """Evicts the oldest entry: the memory is a sliding window."""
 
     def score(self, seen, cells, carry):
-        return self.opinion(_age(cells))
+        return self.opinion(in_order(_age(cells)))
 
 
 @register
@@ -31,7 +54,7 @@ class LIFO(RetentionPolicy):
     """Evicts the newest, that is never stores the newcomer: keeps the first N items for ever."""
 
     def score(self, seen, cells, carry):
-        return self.opinion(-_age(cells))
+        return self.opinion(-in_order(_age(cells)))
 
 
 @register
@@ -45,7 +68,7 @@ class Uniform(RetentionPolicy):
     stochastic = True
 
     def score(self, seen, cells, carry):
-        return self.opinion(tf.zeros_like(_age(cells)))
+        return self.opinion(tf.zeros_like(cells.ids, tf.float32))
 
 
 @register
@@ -62,7 +85,7 @@ class LRU(RetentionPolicy):
 
     def score(self, seen, cells, carry):
         used = tf.maximum(carry, cells.ids)
-        return self.opinion(tf.cast(cells.clock[..., None] - used, tf.float32), used)
+        return self.opinion(in_order(cells.clock[..., None] - used), used)
 
     def attend(self, carry, attention, clock):
         share = 1.0 / tf.cast(tf.shape(attention)[1], attention.dtype)
@@ -79,8 +102,14 @@ class Oracle(RetentionPolicy):
     it is a close bound, not an exact one.
     """
 
+    clairvoyant = True
+
     def score(self, seen, cells, carry):
-        clock = tf.cast(cells.clock, tf.float32)[..., None, None]
-        to_come = tf.where(cells.vectors >= clock, cells.vectors, 1e6)
+        needed, clock = cells.vectors, cells.clock[..., None, None]
+        if needed.dtype.is_floating:
+            needed = tf.where(tf.abs(needed) < 2.0**62, needed, -1.0)
+        needed = tf.cast(needed, tf.int64)
+        wait = tf.reduce_min(tf.where(needed >= clock, needed - clock, NEVER), axis=-1)
         # Of two that are never needed again the older one goes: a tie must not depend on rounding.
-        return self.opinion(tf.reduce_min(to_come, axis=-1) + 1e-3 * tf.minimum(_age(cells), 100.0))
+        age = tf.cast(tf.minimum(_age(cells), 100), tf.float32)
+        return self.opinion(in_order(wait) + 1e-3 * age)

@@ -30,9 +30,13 @@ class SpatialEncoder(keras.layers.Layer):
     def build(self, shapes):
         width = shapes[0][-1]
         units = self.units or width
-        one_way = keras.layers.GRU(units, return_sequences=True, name="gru")
-        self.gru = keras.layers.Bidirectional(one_way, name="cells")
-        self.projection = keras.layers.Dense(units, activation="relu", name="projection")
+        one_way = keras.layers.GRU(
+            units, return_sequences=True, dtype=self.dtype_policy, name="gru"
+        )
+        self.gru = keras.layers.Bidirectional(one_way, dtype=self.dtype_policy, name="cells")
+        self.projection = keras.layers.Dense(
+            units, activation="relu", dtype=self.dtype_policy, name="projection"
+        )
         self.gru.build((None, None, width))
         self.projection.build((None, None, 2 * units))
 
@@ -79,8 +83,8 @@ class Spatial(RetentionPolicy):
     ):
         super().__init__(**kwargs)
         self.units, self.hidden, self.shuffle = units, hidden, shuffle
-        self.encoder = SpatialEncoder(units, name="spatial")
-        self.importance = keras.layers.Dense(1, name="importance")
+        self.encoder = SpatialEncoder(units, dtype=self.dtype_policy, name="spatial")
+        self.importance = keras.layers.Dense(1, dtype=self.dtype_policy, name="importance")
 
     def build(self, shape):
         units = self.units or shape[-1]
@@ -91,7 +95,9 @@ class Spatial(RetentionPolicy):
 
     def build_hidden(self, units):
         """Creates W_h: the part that ST-LEMN replaces."""
-        self.to_hidden = keras.layers.Dense(self.hidden_width, name="hidden")
+        self.to_hidden = keras.layers.Dense(
+            self.hidden_width, dtype=self.dtype_policy, name="hidden"
+        )
         self.to_hidden.build((None, units))
 
     def look(self, cells: Cells):
@@ -111,7 +117,7 @@ class Spatial(RetentionPolicy):
 
     def _opinion(self, f, h, cells, carry):
         logits = tf.squeeze(self.importance(h), axis=-1)
-        summary = tf.concat([f, h], axis=-1)
+        summary = tf.concat([f, tf.cast(h, f.dtype)], axis=-1)
         weight = tf.cast(cells.filled, summary.dtype)[..., None]
         mean = tf.reduce_sum(summary * weight, -2) / tf.maximum(tf.reduce_sum(weight, -2), 1.0)
         return self.opinion(logits, carry, mean)

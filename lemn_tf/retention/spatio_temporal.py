@@ -25,7 +25,9 @@ class SpatioTemporal(Spatial):
     """
 
     def build_hidden(self, units):
-        self.history = keras.layers.GRUCell(self.hidden_width, name="history")
+        self.history = keras.layers.GRUCell(
+            self.hidden_width, dtype=self.dtype_policy, name="history"
+        )
         self.history.build((None, units))
 
     def carry_spec(self):
@@ -41,5 +43,5 @@ class SpatioTemporal(Spatial):
 
     def score(self, seen, cells, carry):
         f, projected = seen
-        h = gru.step(projected, carry, self.history)
+        h = gru.step(tf.cast(projected, carry.dtype), carry, self.history)
         return self._opinion(f, h, cells, h)
