@@ -47,6 +47,9 @@ class Episode(TypedDict):
     support: NotRequired[tf.Tensor]
     """`[B, Q, K]` int32, the items that a question needs, -1 for padding: to evaluate by, and for
     the clairvoyant bound, never to train on."""
+    decisions: NotRequired[Decision]
+    """Of `[B, T, ...]`: what was evicted, if the streams have been read already, by a driver of
+    TF-Agents for example; the model then learns from that instead of acting itself."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -105,6 +108,7 @@ class StreamReader(RetentionTrainer):
         encoder = None if policy.clairvoyant else view  # it sees the future, not the entries
         self.memory = EpisodicMemory(slots, policy, encoder, name="memory")
         self.critic = keras.layers.Dense(1, name="critic")
+        self.reader_loss = None
         self._item = reader.entry_spec() if item is None else item
         if self._item is not None or policy.clairvoyant:
             self._create_weights()
@@ -131,6 +135,11 @@ class StreamReader(RetentionTrainer):
         )
         self._tracker.unlock()
         self._create_weights()
+
+    @property
+    def item(self) -> Nest | None:
+        """Nest of `tf.TensorSpec`: one item of its streams, as far as is known."""
+        return self._item
 
     @property
     def clairvoyant(self) -> bool:
@@ -265,13 +274,8 @@ class StreamReader(RetentionTrainer):
         seed: tf.Tensor,
         entropy: tf.Tensor,
         slots: int | None = None,
-        decisions: Decision | None = None,
     ):
-        """See `RetentionTrainer.losses_of`.
-
-        With `decisions` it learns from a rollout that was recorded elsewhere, by a driver of
-        TF-Agents for example, instead of acting itself.
-        """
+        """See `RetentionTrainer.losses_of`."""
         self._meet(episode)
         options = {"linear": True} if self.linear else {}
         asked = tf.cast(episode["ask_at"] >= 0, tf.float32)
@@ -286,6 +290,7 @@ class StreamReader(RetentionTrainer):
             total += self.on_subsets * tf.reduce_sum(part) / count
             logs["subset_accuracy"] = tf.reduce_sum(right) / count
         if self.on_policy or self.objectives:
+            decisions = episode.get("decisions")
             if decisions is None:
                 sampled = bool(self.objectives)
                 decisions, _ = self._act(episode, training=sampled, seed=seed, slots=slots)
@@ -296,7 +301,8 @@ class StreamReader(RetentionTrainer):
             total += self.on_policy * tf.reduce_sum(part) / count
             logs |= self._shown(episode, kept, right, asked)
         if self.objectives:
-            rollout = self._rollout(episode, decisions, kept, codes, answer, right, seed)
+            drawn = None if "decisions" in episode else seed
+            rollout = self._rollout(episode, decisions, kept, codes, answer, right, drawn)
             loss, shown = self.retention_loss(rollout, entropy)
             total += loss
             logs |= shown
@@ -411,11 +417,13 @@ class StreamReader(RetentionTrainer):
         """None: how a model is trained is not saved with it; `compile` a loaded one again."""
 
     def get_config(self):
+        policy = keras.saving.serialize_keras_object(self.memory.policy)
+        policy.pop("build_config", None)  # it is built when it has met the reader
         config = {
             **super().get_config(),
             "reader": keras.saving.serialize_keras_object(self.reader),
             "slots": self.memory.slots,
-            "policy": keras.saving.serialize_keras_object(self.memory.policy),
+            "policy": policy,
             "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
         }
         if self._item is not None and self.reader.entry_spec() is None:
@@ -436,7 +444,9 @@ class StreamReader(RetentionTrainer):
 def _spec(text: str) -> tf.TensorSpec:
     """A spec as `get_config` writes it, such as "float32 [16]"."""
     dtype, shape = text.split(" ", 1)
-    return tf.TensorSpec([int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype)
+    return tf.TensorSpec(
+        [int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype
+    )
 
 
 def _at_least_0(answers: Nest) -> Nest:

@@ -30,7 +30,7 @@ import tensorflow as tf
 
 from lemn_tf.model import StreamReader
 from lemn_tf.recipes import Phase
-from lemn_tf.rollout import Objective
+from lemn_tf.learning import Objective
 
 EPOCH = 8_000
 """Episodes between two validations."""
@@ -183,7 +183,7 @@ def train(
             rate = keras.optimizers.schedules.CosineDecay(rate, updates, phase.final_rate)
         model.compile(
             keras.optimizers.Adam(rate, global_clipnorm=phase.clip),
-            objectives=objectives(phase),
+            retention=objectives(phase) or None,
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
             keep_share=phase.keep_share,

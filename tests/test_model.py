@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import model as model_file
-from lemn_tf.agents import ActorCritic
-from lemn_tf.hindsight import Hindsight
+from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.babi_generator import generate
 from lemn_tf.readers import MemN2N
-from lemn_tf.rollout import entropy_at
+from lemn_tf.learning.objectives import entropy_at
 from lemn_tf.text import Vocabulary
 
 SEED, ENTROPY = tf.constant([3, 4]), tf.constant([0.1, 0.02])
@@ -54,7 +53,7 @@ def test_fit_evaluate_predict_save_load(stories, tmp_path):
     data = babi.dataset(stories, vocabulary, 8, length=7)
     model = make_model("st-lemn", vocabulary.size, 7, vocabulary)
     objectives = [Hindsight(), ActorCritic()]
-    model.compile(keras.optimizers.Adam(1e-2), objectives, jit_compile=False)
+    model.compile(keras.optimizers.Adam(1e-2), retention=objectives, jit_compile=False)
     board = keras.callbacks.TensorBoard(tmp_path / "logs")
     history = model.fit(data, validation_data=data, epochs=2, callbacks=[board], verbose=0).history
     shown = {"loss", "accuracy", "support_recall", "entropy", "value_loss", "return", "hindsight"}
@@ -87,9 +86,9 @@ def test_compiled_or_not():
     objectives = [Hindsight(), ActorCritic(reward="probability")]
     results = []
     for jit_compile in (False, True):
-        model.compile("sgd", objectives, jit_compile=jit_compile)
+        model.compile("sgd", retention=objectives, jit_compile=jit_compile)
         results.append(model._gradients(batch, SEED, ENTROPY))
-    (plain, logs), (compiled, compiled_logs) = results
+    (plain, _, _, logs), (compiled, _, _, compiled_logs) = results
     assert set(logs) == set(compiled_logs)
     for name, value in logs.items():
         np.testing.assert_allclose(compiled_logs[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
@@ -99,7 +98,7 @@ def test_compiled_or_not():
 
 def test_shards_give_the_mean_of_their_gradients():
     batch, model = make_batch(), make_model()
-    options = {"objectives": [Hindsight()], "jit_compile": False, "seed": 7}
+    options = {"retention": [Hindsight()], "jit_compile": False, "seed": 7}
     model.compile(keras.optimizers.SGD(1.0), shards=2, **options)
     model._gradients = model.gradients  # as they are, without a graph
     before = [np.array(v) for v in model.trainable_variables]
@@ -114,7 +113,7 @@ def test_shards_give_the_mean_of_their_gradients():
         model.trainable_variables, before, halves[0][0], halves[1][0], strict=True
     ):
         np.testing.assert_allclose(old - np.array(variable), (one + other) / 2, atol=1e-5)
-    mean = (halves[0][1]["loss"] + halves[1][1]["loss"]) / 2
+    mean = (halves[0][1] + halves[1][1]) / 2
     np.testing.assert_allclose(logs["loss"], mean, rtol=1e-5)
 
 
@@ -123,8 +122,8 @@ def test_more_room_while_training():
     model, batch = make_model(slots=1), make_batch()
     recall = []
     for slots in (None, batch["items"].shape[1]):
-        model.compile("sgd", [Hindsight()], slots=slots, jit_compile=False)
-        _, logs = model.gradients(batch, SEED, tf.constant([0.1]))
+        model.compile("sgd", retention=[Hindsight()], slots=slots, jit_compile=False)
+        *_, logs = model.gradients(batch, SEED, tf.constant([0.1]))
         recall.append(float(logs["support_recall"]))
         shown = model.evaluate(tf.data.Dataset.from_tensors(batch), verbose=0, return_dict=True)
         assert shown["support_recall"] < 1.0
@@ -135,15 +134,15 @@ def test_objectives_that_differ_in_their_schedule_share_a_program():
     model, batch = make_model(), make_batch()
     programs, bonus = [], []
     for schedule in ({"entropy": 0.1}, {"entropy": 3.0, "final_entropy": 1.0}, {"discount": 0.5}):
-        model.compile("sgd", [Hindsight(**schedule)], updates=4, jit_compile=False)
+        model.compile("sgd", retention=Hindsight(**schedule), updates=4, jit_compile=False)
         programs.append(model._gradients)
         model.optimizer.iterations.assign(2)
         bonus.append(float(entropy_at(model.objectives[0], 0.5)))
     assert programs[0] is programs[1]
     assert programs[1] is not programs[2]
     assert bonus == pytest.approx([0.1, 2.0, 0.1])
-    one, other = (model._gradients(batch, SEED, tf.constant([weight]))[1] for weight in (0.0, 1.0))
-    assert float(other["loss"]) < float(one["loss"])  # entropy is a bonus
+    one, other = (model._gradients(batch, SEED, tf.constant([weight]))[3] for weight in (0.0, 1.0))
+    assert float(other["total_loss"]) < float(one["total_loss"])  # entropy is a bonus
     np.testing.assert_allclose(other["hindsight"], one["hindsight"])
 
 
@@ -152,10 +151,10 @@ def test_the_schedule_reaches_the_loss():
     batch, losses = make_batch(), []
     for schedule in ({"entropy": 3.0, "final_entropy": 1.0}, {"entropy": 2.0}):
         model = make_model()
-        model.compile("sgd", [Hindsight(**schedule)], updates=4, seed=7, jit_compile=False)
+        model.compile("sgd", retention=Hindsight(**schedule), updates=4, seed=7, jit_compile=False)
         model.optimizer.build(model.trainable_variables)
         model.optimizer.iterations.assign(2)
-        losses.append(float(model.train_step(batch)["loss"]))
+        losses.append(float(model.train_step(batch)["total_loss"]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
@@ -233,7 +232,7 @@ def test_training_under_another_policy_leaves_ours_alone():
     model.compile(keras.optimizers.SGD(0.1), acting="fifo", on_subsets=0.0, jit_compile=False)
     _, kept = model._act(batch)
     assert kept[0, 0].numpy().tolist() == [4, 5]
-    gradients, _ = model.gradients(batch, SEED, ENTROPY)
+    gradients, *_ = model.gradients(batch, SEED, ENTROPY[:0])
     moved = {
         v.path: float(tf.norm(g)) for v, g in zip(model.trainable_variables, gradients, strict=True)
     }
@@ -243,6 +242,6 @@ def test_training_under_another_policy_leaves_ours_alone():
 
 def test_errors_say_what_was_expected():
     with pytest.raises(ValueError, match="'fifo' has nothing to learn"):
-        make_model("fifo").compile(objectives=[Hindsight()])
-    with pytest.raises(ValueError, match="no objectives with acting="):
-        make_model().compile(objectives=[Hindsight()], acting="fifo")
+        make_model("fifo").compile(retention=Hindsight())
+    with pytest.raises(ValueError, match="no retention with acting="):
+        make_model().compile(retention=Hindsight(), acting="fifo")

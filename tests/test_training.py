@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import recipes, training
-from lemn_tf.hindsight import Hindsight
+from lemn_tf.learning import Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
@@ -265,7 +265,7 @@ def test_every_phase_of_every_recipe_can_be_compiled(name, trainer):
         assert phase.reward in ("sign", "probability")
         model.compile(
             keras.optimizers.Adam(phase.learning_rate, global_clipnorm=phase.clip),
-            objectives=[Hindsight() for _ in phase.objectives],
+            retention=[Hindsight() for _ in phase.objectives] or None,
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
             linear=phase.linear,

@@ -4,11 +4,9 @@ import importlib
 from typing import Any
 
 _PLACES = {
-    "ActorCritic": "actor_critic",
     "ActorCriticAgent": "actor_critic",
     "EvictionPolicy": "policy",
     "StreamEnvironment": "environment",
-    "actor_critic_loss": "actor_critic",
 }
 __all__ = list(_PLACES)
 

@@ -1,269 +1,150 @@
-"""Advantage actor-critic with generalised advantage estimation, as in the paper (A3C with GAE).
+"""ActorCriticAgent: the agent of TF-Agents that trains an eviction policy.
 
-The arithmetic is `actor_critic_loss`, a pure function of what happened. `ActorCritic` applies it to
-whole rollouts at once (`StreamReader.fit`, the fast path), `ActorCriticAgent` to what a driver of
-TF-Agents collected. From the same actions both come to the same gradients.
+    agent = ActorCriticAgent(model, advantage="hindsight")
+    model.compile(optimizer, retention=agent.objectives, agent=agent)
+    model.fit(episodes)                          # on rollouts recorded in the graph: fast
+
+    environment = StreamEnvironment(arrays, model, batch_size=32)
+    agent = ActorCriticAgent(model, advantage="gae", episodes=arrays)
+    driver = DynamicStepDriver(environment, agent.collect_policy, [buffer.add_batch], ...)
+    agent.train(buffer.gather_all())             # on what TF-Agents' own drivers collect
+
+Both ways end in the same loss, `StreamReader.losses_of`, whose arithmetic is in `lemn_tf.learning`.
+The paper trains by A3C; here the workers are the rows of a batch, and updates are synchronous.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
-import tensorflow_probability as tfp
 from tf_agents.agents import tf_agent
 from tf_agents.policies import greedy_policy
-from tf_agents.specs import tensor_spec
-from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory
-from tf_agents.utils import value_ops
 
-from lemn_tf import memory
-from lemn_tf.agents.environment import leaving
+from lemn_tf.agents.environment import game_of, leaving
 from lemn_tf.agents.policy import EvictionPolicy, choices
-from lemn_tf.model import StreamReader
-from lemn_tf.rollout import entropy_at
+from lemn_tf.learning import ActorCritic, Hindsight, Objective
+from lemn_tf.model import Episode, StreamReader
+from lemn_tf.retention.base import Decision, describe
 
+Experience = Episode | trajectory.Trajectory
 
-class Losses(NamedTuple):
-    """Losses of each stream, `[B]`: sums over its steps."""
-
-    policy: tf.Tensor
-    value: tf.Tensor
-    entropy: tf.Tensor
-
-
-def actor_critic_loss(
-    logits: tf.Tensor,
-    actions: tf.Tensor,
-    values: tf.Tensor,
-    rewards: tf.Tensor,
-    free: tf.Tensor,
-    valid: tf.Tensor,
-    discount: float,
-    gae_lambda: float,
-    ends: tf.Tensor | None = None,
-) -> Losses:
-    """Policy gradient with normalised advantages, squared error of the values, and entropy.
-
-    Args:
-        logits: `[B, T, A]` of the actions.
-        actions: `[B, T]` int32, the ones taken.
-        values: `[B, T]`, V(s_t).
-        rewards: `[B, T]`, received after each action.
-        free: `[B, T]` bool, steps where there was a choice.
-        valid: `[B, T]` bool, False behind the end of a stream.
-        discount: gamma.
-        gae_lambda: lambda of the generalised advantage.
-        ends: `[B, T]` bool, steps that no later reward or value counts for; default the last valid
-            one of each stream.
-    """
-    if ends is None:
-        ends = ~tf.concat([valid[:, 1:], tf.zeros_like(valid[:, :1])], axis=1)
-    # Behind its end a stream gives nothing: a discount of 0 there keeps padding out of the returns.
-    discounts = discount * tf.cast(~ends, values.dtype)
-    fixed = tf.stop_gradient(values)
-    advantages = value_ops.generalized_advantage_estimation(
-        values=fixed,
-        final_value=tf.zeros_like(fixed[:, 0]),
-        discounts=discounts,
-        rewards=rewards,
-        td_lambda=gae_lambda,
-        time_major=False,
-    )
-    returns = tf.stop_gradient(advantages + fixed)
-    weight = tf.cast(free, values.dtype)
-    count = tf.maximum(tf.reduce_sum(weight), 1.0)
-    mean = tf.reduce_sum(advantages * weight) / count
-    variance = tf.reduce_sum(tf.square(advantages - mean) * weight) / count
-    normalised = tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
-    choice = tfp.distributions.Categorical(logits=logits)
-    error = tf.square(values - returns) * tf.cast(valid, values.dtype)
-    return Losses(
-        policy=-tf.reduce_sum(choice.log_prob(actions) * normalised * weight, axis=1),
-        value=tf.reduce_sum(error, axis=1),
-        entropy=tf.reduce_sum(choice.entropy() * weight, axis=1),
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class ActorCritic:
-    """The paper's objective for `StreamReader.compile`: reward for answers, credit by GAE.
-
-    Attributes:
-        discount: gamma.
-        gae_lambda: lambda.
-        entropy, final_entropy: weight of the entropy bonus at the beginning and the end (None: as
-            at the beginning).
-        value: weight of the value loss.
-        reward: "sign" for +1 / -1 an answer as in the paper, "probability" of the right answer.
-    """
-
-    discount: float = 0.95
-    gae_lambda: float = 0.95
-    entropy: float = dataclasses.field(default=0.03, compare=False)
-    final_entropy: float | None = dataclasses.field(default=None, compare=False)
-    value: float = 0.5
-    reward: str = "sign"
-
-    def __post_init__(self):
-        if self.reward not in ("sign", "probability"):
-            raise ValueError(f"reward must be 'sign' or 'probability'; got {self.reward!r}")
-
-    def __call__(self, rollout):
-        episode, decisions = rollout.episode, rollout.decisions
-        steps = episode["items"].shape[1]
-        if self.reward == "sign":
-            reward = 2.0 * tf.cast(rollout.right, tf.float32) - 1.0
-        else:
-            reward = rollout.probability
-        reward = tf.where(rollout.asked, reward, 0.0)
-        when = tf.one_hot(episode["ask_at"] - 1, steps)  # -1 (before any item) adds nowhere
-        rewards = tf.einsum("bq,bqt->bt", reward, when)
-        losses = actor_critic_loss(
-            rollout.logits,
-            decisions.slot,
-            rollout.values,
-            rewards,
-            decisions.free,
-            tf.sequence_mask(episode["length"], steps),
-            self.discount,
-            self.gae_lambda,
-        )
-        shown = {
-            "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),
-            "value_loss": tf.reduce_mean(losses.value),
-        }
-        return self.total(losses, rollout.entropy), shown
-
-    def total(self, losses: Losses, entropy: tf.Tensor | float) -> tf.Tensor:
-        """The sum of the losses, `[B]`, with this weight of the entropy bonus."""
-        return losses.policy + self.value * losses.value - entropy * losses.entropy
+ADVANTAGES = {"hindsight": (Hindsight(),), "gae": (ActorCritic(),)}
+ADVANTAGES["both"] = (Hindsight(), ActorCritic(entropy=0.0))
+"""How an action is judged: all candidates at once in hindsight, by the rewards that followed the
+one that was chosen (generalised advantages, as in the paper), or by both."""
 
 
 class ActorCriticAgent(tf_agent.TFAgent):
-    """The same objective as an agent of TF-Agents, trained on what its drivers collect.
-
-    Experience is a `Trajectory` of `[B, T, ...]`. A row may hold several streams, one after the
-    other, and may begin or end within one: it then starts from the state that the policy had, and
-    the value of its last step stands for what would have come.
+    """Trains the policy and the reader of a `StreamReader`, in place.
 
     Args:
-        model: trained in place: its policy and critic, and what they see of the reader.
-        time_step_spec, action_spec: of the `StreamEnvironment`.
-        optimizer: any Keras optimizer.
-        objective: discount, lambda and weights of the loss. The reward is the environment's.
-        gradient_clipping: largest norm of the whole gradient; None for any.
-        episodes: the streams of the environment; with them the reader learns too, from the
-            questions asked about the memories that the policy left it.
-        on_policy: weight of that loss.
-        updates: how many there will be, for the schedule of the entropy.
+        model: what is trained. `compile` it with an optimizer and `retention=agent.objectives`.
+        advantage: a name in `ADVANTAGES`, or the objectives themselves, with constants of their
+            own.
+        episodes: arrays of streams, those of the environment: needed to learn from trajectories,
+            which say only which stream was read and what was evicted.
+        item: nest of `tf.TensorSpec`, one item; default that of `episodes` or the model's.
+        slots: N, if not the model's own.
     """
 
     def __init__(
         self,
         model: StreamReader,
-        time_step_spec: ts.TimeStep,
-        action_spec: tensor_spec.BoundedTensorSpec,
-        optimizer: keras.optimizers.Optimizer,
-        objective: ActorCritic | None = None,
-        gradient_clipping: float | None = 40.0,
+        advantage: str | Sequence[Objective] = "hindsight",
         episodes: Mapping[str, np.ndarray] | None = None,
-        on_policy: float = 0.5,
-        updates: int = 1,
+        item: Any = None,
+        slots: int | None = None,
     ):
         if not model.learns:
             raise ValueError(f"policy {model.memory.policy.name!r} has nothing to learn")
-        self._model, self._optimizer = model, optimizer
-        self._objective = objective or ActorCritic()
-        self._clipping, self._on_policy = gradient_clipping, on_policy
-        self._updates = max(updates, 1)
-        self._questions = None
+        if isinstance(advantage, str) and advantage not in ADVANTAGES:
+            raise ValueError(
+                f"unknown advantage {advantage!r}; known are {', '.join(ADVANTAGES)}, or pass "
+                "objectives"
+            )
+        self.objectives: tuple[Objective, ...] = tuple(
+            ADVANTAGES[advantage] if isinstance(advantage, str) else advantage
+        )
+        self._model = model
+        self._episodes = None
         if episodes is not None:
-            names = ("questions", "ask_at", "answers")
-            self._questions = {name: tf.constant(episodes[name], tf.int32) for name in names}
-        optimizer.build(model.trainable_variables)
-        collect = EvictionPolicy(model, time_step_spec, action_spec, collect=True)
+            self._episodes = {k: tf.nest.map_structure(tf.constant, v) for k, v in episodes.items()}
+            item = tf.nest.map_structure(
+                lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
+            )
+        time_step, action = game_of(model, item, slots)
         super().__init__(
-            time_step_spec,
-            action_spec,
-            greedy_policy.GreedyPolicy(EvictionPolicy(model, time_step_spec, action_spec)),
-            collect,
+            time_step,
+            action,
+            greedy_policy.GreedyPolicy(EvictionPolicy(model, time_step, action)),
+            EvictionPolicy(model, time_step, action),
             train_sequence_length=None,
             train_step_counter=tf.Variable(0, trainable=False, dtype=tf.int64),
         )
 
-    def _train(self, experience: trajectory.Trajectory, weights=None) -> tf_agent.LossInfo:
-        variables = [variable.value for variable in self._model.trainable_variables]
-        with tf.GradientTape() as tape:
-            info = self._loss(experience, weights, training=True)
-        gradients = tape.gradient(info.loss, variables, unconnected_gradients="zero")
-        if self._clipping is not None:
-            gradients, _ = tf.clip_by_global_norm(gradients, self._clipping)
-        pairs = zip(gradients, self._model.trainable_variables, strict=True)
-        self._optimizer.apply_gradients(pairs)
+    def _train(self, experience: Experience, weights=None) -> tf_agent.LossInfo:
+        """One update, from a batch of streams or from what a driver collected."""
+        self._check_compiled(weights)
+        if isinstance(experience, trajectory.Trajectory):
+            experience = self.lived(experience)
+        update = self._model.update(experience)
         self.train_step_counter.assign_add(1)
-        return info
+        return tf_agent.LossInfo(update.logs["total_loss"], update)
 
     def _loss(self, experience, weights=None, training: bool = False) -> tf_agent.LossInfo:
-        """Mean over the streams, as in `StreamReader.losses_of`, and its parts."""
-        seen = experience.observation
-        valid = (
-            ~experience.is_boundary()
-        )  # where one stream ended and the next one has yet to begin
-        state = tf.nest.map_structure(lambda leaf: leaf[:, 0], experience.policy_info)
-        scores = self.collect_policy.replay(seen, experience.is_first(), state)
-        values = tf.squeeze(self._model.critic(scores.features), -1)
-        action = leaving(experience.action, seen["allowed"])
-        # A row that stops within a stream: the value of its last step stands for all the rest.
-        last = tf.range(tf.shape(valid)[1]) == tf.shape(valid)[1] - 1
-        cut = last & valid & ~experience.is_last()
-        losses = actor_critic_loss(
-            choices(scores.logits, seen["allowed"]).logits,
-            action,
-            values,
-            tf.where(cut, tf.stop_gradient(values), experience.reward),
-            (tf.reduce_sum(tf.cast(seen["allowed"], tf.int32), axis=-1) > 1) & valid & ~cut,
-            valid & ~cut,
-            self._objective.discount,
-            self._objective.gae_lambda,
-            ends=experience.is_last() | cut,
-        )
-        begins = valid & (experience.is_first() | (tf.range(tf.shape(valid)[1]) == 0))
-        streams = tf.maximum(tf.reduce_sum(tf.cast(begins, tf.float32)), 1.0)
-        progress = tf.cast(self.train_step_counter, tf.float32) / self._updates
-        weight = entropy_at(self._objective, tf.minimum(progress, 1.0))
-        rows = self._objective.total(losses, weight)
-        loss = tf.reduce_sum(rows if weights is None else rows * weights) / streams
-        extra = {
-            "return": tf.reduce_sum(tf.where(valid, experience.reward, 0.0)) / streams,
-            "value_loss": tf.reduce_sum(losses.value) / streams,
-            "entropy": tf.reduce_sum(losses.entropy) / streams,
-        }
-        if self._questions is not None:
-            extra["loss_reader"] = self._reader_loss(seen, action, valid)
-            loss += self._on_policy * extra["loss_reader"]
-        return tf_agent.LossInfo(loss, extra)
+        self._check_compiled(weights)
+        if isinstance(experience, trajectory.Trajectory):
+            experience = self.lived(experience)
+        seed, entropy = self._model.draws()
+        total, loss, _, logs = self._model.losses_of(experience, seed, entropy)
+        return tf_agent.LossInfo(total, {**logs, "loss": loss})
 
-    def _reader_loss(self, seen, action, valid) -> tf.Tensor:
-        """Cross-entropy of the answers, averaged over the questions asked in these steps."""
-        ask_at = tf.gather(self._questions["ask_at"], seen["stream"])  # [B, T, Q]
-        clock = tf.cast(seen["ids"][..., -1] + 1, tf.int32)
-        asked = (ask_at == clock[..., None]) & valid[..., None] & (ask_at > 0)
-        at = tf.where(asked)  # [K, 3]: only these are put to the reader
-        steps, which = (
-            at[:, :2],
-            tf.stack([tf.gather_nd(seen["stream"], at[:, :2]), tf.cast(at[:, 2], tf.int32)], 1),
-        )
-        cells = (tf.gather_nd(seen["entries"], steps), tf.gather_nd(seen["ids"], steps))
-        entries, ids = memory.evict(cells, tf.gather_nd(action, steps))
-        reader = self._model.reader
-        query = reader.ask(tf.gather_nd(self._questions["questions"], which))
-        logits = reader.read(query, reader.encode(entries), ids).logits
-        labels = tf.gather_nd(self._questions["answers"], which)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.size(losses), losses.dtype))
+    def _check_compiled(self, weights) -> None:
+        if weights is not None:
+            raise ValueError("expected no weights: every stream counts alike")
+        compiled = getattr(self._model, "objectives", None)
+        if compiled != self.objectives:
+            raise ValueError(
+                f"the model is not compiled with this agent's objectives: expected "
+                f"model.compile(optimizer, retention=agent.objectives); it has {compiled}"
+            )
+
+    def lived(self, experience: trajectory.Trajectory) -> Episode:
+        """The streams that were read, with the decisions that were made in them.
+
+        Args:
+            experience: of `[B, T, ...]`. Every row begins with a stream, and holds it to its end;
+                what comes after is left out.
+        """
+        if self._episodes is None:
+            raise ValueError("to learn from trajectories the agent needs episodes=, got none")
+        seen = experience.observation
+        steps = tf.nest.flatten(self._episodes["items"])[0].shape[1]
+        over = tf.cumsum(tf.cast(experience.is_last(), tf.int32), axis=1, exclusive=True) > 0
+        allowed = seen["allowed"]
+        slot = leaving(experience.action, allowed)
+        logits = choices(tf.zeros(tf.shape(allowed)), allowed).logits
+        decisions = describe(seen["ids"], logits, slot)
+        decisions = decisions._replace(free=decisions.free & ~over)
+        episode = {k: _rows(v, seen["stream"][:, 0]) for k, v in self._episodes.items()}
+        return {**episode, "decisions": _fitted(decisions, steps)}
+
+
+def _rows(nest: Any, rows: tf.Tensor) -> Any:
+    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), nest)
+
+
+def _fitted(decisions: Decision, steps: int) -> Decision:
+    """The same with exactly so many steps: cut, or padded with what is of no importance."""
+
+    def fit(leaf):
+        leaf = leaf[:, :steps]
+        missing = steps - tf.shape(leaf)[1]
+        leaf = tf.pad(leaf, [[0, 0], [0, missing]] + [[0, 0]] * (leaf.shape.rank - 2))
+        return tf.ensure_shape(leaf, [leaf.shape[0], steps, *leaf.shape[2:]])
+
+    return tf.nest.map_structure(fit, decisions)

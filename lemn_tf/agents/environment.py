@@ -11,6 +11,7 @@ the N + 1 leaves, and the reward is what the reader then makes of the questions 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -37,23 +38,51 @@ def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.reduce_any(chosen & allowed, axis=-1), tf.cast(action, tf.int32), first)
 
 
+def game_of(
+    model: StreamReader, item: Any = None, slots: int | None = None
+) -> tuple[ts.TimeStep, tensor_spec.BoundedTensorSpec]:
+    """What is shown and what can be done when a model reads streams of such items.
+
+    Args:
+        model: its memory says how many slots there are.
+        item: nest of `tf.TensorSpec`, one item; default the kind that the model knows.
+        slots: N, if not the model's own.
+
+    Returns:
+        The specs of time steps and actions. Observations are dicts of
+            entries: nest of `[N + 1, ...]`, the candidates, newcomer last, blank if unused.
+            ids: `[N + 1]` int64, their positions in the stream, -1 if unused.
+            allowed: `[N + 1]` bool, which of them the rules let go. Another action is not heeded.
+            stream: int32, which of the streams it is. For a learner to find the questions; a
+                policy that looked it up would know the future.
+    """
+    item = model.item if item is None else item
+    slots = slots or model.memory.slots
+    observation = {
+        "entries": tf.nest.map_structure(
+            lambda spec: tf.TensorSpec([slots + 1, *spec.shape], spec.dtype), item
+        ),
+        "ids": tf.TensorSpec([slots + 1], tf.int64, "ids"),
+        "allowed": tf.TensorSpec([slots + 1], tf.bool, "allowed"),
+        "stream": tf.TensorSpec([], tf.int32, "stream"),
+    }
+    action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, slots, "leaves")
+    return ts.time_step_spec(observation), action
+
+
 class StreamEnvironment(tf_environment.TFEnvironment):
     """B streams side by side. A row whose stream ends goes on with the next one of the data.
 
-    Observations are dicts of
-        entries: `[N + 1, L]` int32, word ids of the candidates, newcomer last, 0 if unused.
-        ids: `[N + 1]` int64, their positions in the stream, -1 if unused.
-        allowed: `[N + 1]` bool, which of them the rules let go. Another action is not heeded.
-        stream: int32, which of the streams it is. For a learner to find the questions; a policy
-            that looked it up would know the future.
-    At the end of a stream there is no newcomer, only the memory as it was left.
+    See `game_of` for the observations. At the end of a stream there is no newcomer, only the
+    memory as it was left.
 
     Args:
-        episodes: arrays of streams, as `lemn_tf.pipelines.babi.encode` returns them.
+        episodes: arrays of streams, an `Episode` of all of them.
         model: its reader answers, and its memory says how many slots there are.
         batch_size: B, how many streams run side by side.
         reward: for each answer, "sign" gives +1 or -1 as in the paper, "probability" that of the
             right answer. Several questions at one point add up.
+        seed: of the order of the streams; None takes them as they come.
     """
 
     def __init__(
@@ -62,6 +91,7 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         model: StreamReader,
         batch_size: int = 1,
         reward: str = "sign",
+        seed: int | None = None,
     ):
         missing = [key for key in KEYS if key not in episodes]
         if missing:
@@ -74,23 +104,21 @@ class StreamEnvironment(tf_environment.TFEnvironment):
                 f"expected streams of at least one item; got {len(episodes['length'])} streams, "
                 f"the shortest of {shortest} items"
             )
-        self._episodes = {key: tf.constant(episodes[key], tf.int32) for key in KEYS}
+        self._episodes = {key: tf.nest.map_structure(tf.constant, episodes[key]) for key in KEYS}
         self._reader, self._reward, slots = model.reader, reward, model.memory.slots
-        width = self._episodes["items"].shape[-1]
-        observation = {
-            "entries": tf.TensorSpec([slots + 1, width], tf.int32, "entries"),
-            "ids": tf.TensorSpec([slots + 1], tf.int64, "ids"),
-            "allowed": tf.TensorSpec([slots + 1], tf.bool, "allowed"),
-            "stream": tf.TensorSpec([], tf.int32, "stream"),
-        }
-        action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, slots, "leaves")
-        super().__init__(ts.time_step_spec(observation), action, batch_size)
+        self._item = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
+        )
+        super().__init__(*game_of(model, self._item), batch_size)
+        streams = np.arange(len(episodes["length"]))
+        if seed is not None:
+            streams = np.random.default_rng(seed).permutation(streams)
+        self._order = tf.constant(streams, tf.int32)
 
         def variable(value):
             return tf.Variable(value, trainable=False)
 
-        blank = memory.empty(batch_size, slots, tf.TensorSpec([width], tf.int32))
-        self._memory = tf.nest.map_structure(variable, blank)
+        self._memory = tf.nest.map_structure(variable, memory.empty(batch_size, slots, self._item))
         self._stream = variable(tf.zeros([batch_size], tf.int32))
         self._next = variable(0)
         self._last = variable(tf.zeros([batch_size], tf.bool))
@@ -122,18 +150,18 @@ class StreamEnvironment(tf_environment.TFEnvironment):
     def _begin(self, rows: tf.Tensor) -> None:
         """Begins the next streams in those rows, `[B]` bool, with nothing in memory."""
         streams = self._episodes["length"].shape[0]
-        order = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
-        self._stream.assign(tf.where(rows, order % streams, self._stream))
+        place = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
+        following = tf.gather(self._order, place % streams)
+        self._stream.assign(tf.where(rows, following, self._stream))
         self._next.assign((self._next + tf.reduce_sum(tf.cast(rows, tf.int32))) % streams)
         self._last.assign(self._last & ~rows)
         self._earned.assign(tf.where(rows, 0.0, self._earned))
         held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
-        entry = tf.TensorSpec(held.entries.shape[2:], tf.int32)
 
         def choose(new, old):
             return tf.where(tf.reshape(rows, [-1] + [1] * (old.shape.rank - 1)), new, old)
 
-        blank = memory.empty(self.batch_size, held.slots, entry)
+        blank = memory.empty(self.batch_size, held.slots, self._item)
         self._assign(tf.nest.map_structure(choose, blank, held))
 
     def _assign(self, state: memory.MemoryState) -> None:
@@ -142,27 +170,36 @@ class StreamEnvironment(tf_environment.TFEnvironment):
     def _candidates(self) -> memory.MemoryState:
         """The slots and the next item; behind the end of a stream an unused place instead."""
         held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
-        items = tf.gather(self._episodes["items"], self._stream)
         clock = tf.cast(held.clock, tf.int32)
-        item = tf.gather(items, tf.minimum(clock, items.shape[1] - 1), batch_dims=1)
-        cells = memory.candidates(held, tf.where(self._last[:, None], 0, item))
+
+        def newcomer(leaf):
+            place = tf.minimum(clock, leaf.shape[1] - 1)
+            item = tf.gather_nd(leaf, tf.stack([self._stream, place], axis=1))
+            over = tf.reshape(self._last, [-1] + [1] * (item.shape.rank - 1))
+            return tf.where(over, tf.zeros([], item.dtype), item)
+
+        cells = memory.candidates(held, tf.nest.map_structure(newcomer, self._episodes["items"]))
         places = tf.range(cells.ids.shape[1])
         gone = self._last[:, None] & (places == cells.ids.shape[1] - 1)
         return cells._replace(ids=tf.where(gone, tf.constant(memory.EMPTY, tf.int64), cells.ids))
 
     def _earn(self, state: memory.MemoryState) -> tf.Tensor:
         """`[B]`: the reward for the questions asked when memory was like this."""
-        asked = {name: tf.gather(self._episodes[name], self._stream) for name in KEYS[2:]}
+        asked = {
+            name: tf.nest.map_structure(
+                lambda leaf: tf.gather(leaf, self._stream), self._episodes[name]
+            )
+            for name in ("questions", "ask_at", "answers")
+        }
         queries = self._reader.ask(asked["questions"])  # [B, Q, d]
         codes = self._reader.encode(state.entries)[:, None]
         ids = tf.broadcast_to(state.ids[:, None], [*queries.shape[:2], state.slots])
-        logits = self._reader.read(queries, codes, ids).logits
-        answers = tf.maximum(asked["answers"], 0)
+        answer = self._reader.read(queries, codes, ids)
         if self._reward == "sign":
-            right = tf.argmax(logits, axis=-1, output_type=tf.int32) == answers
+            right = self._reader.right(answer, asked["answers"])
             reward = 2.0 * tf.cast(right, tf.float32) - 1.0
         else:
-            reward = tf.gather(tf.nn.softmax(logits), answers, batch_dims=2)
+            reward = self._reader.probability(answer, asked["answers"])
         now = tf.cast(asked["ask_at"], tf.int64) == state.clock[:, None]
         return tf.stop_gradient(tf.reduce_sum(tf.where(now, reward, 0.0), axis=1))
 

@@ -1,7 +1,7 @@
 """Learning: one update of a `Navigator` from 32 or so whole episodes, by actor-critic.
 
 Where to go and what to forget are two categorical choices at every step, and one return judges
-both: advantage actor-critic with GAE, `lemn_tf.agents.actor_critic.actor_critic_loss`, once for
+both: advantage actor-critic with GAE, `lemn_tf.learning.critic.actor_critic_loss`, once for
 each. An update acts first (`maze_rollout.walk`, no gradients, integers recorded), then computes the
 loss of all steps at once: the convolutions see each distinct frame once, everything else gathers.
 """
@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.agents.actor_critic import actor_critic_loss
+from lemn_tf.learning.critic import actor_critic_loss
 from lemn_tf.agents.maze import Navigator
 from lemn_tf.agents.maze_rollout import Course, Walk, buckets, colours, outcome, walk
 from lemn_tf.memory import EMPTY

@@ -13,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 
 from lemn_tf import memory
 from lemn_tf.model import StreamReader
-from lemn_tf.retention.base import NEGLIGIBLE, Cells, RetentionPolicy, Scores
+from lemn_tf.retention.base import NEGLIGIBLE, Cells
 
 Nest = Any
 
@@ -29,7 +29,6 @@ class EvictionPolicy(tf_policy.TFPolicy):
     Args:
         model: its memory's policy decides.
         time_step_spec, action_spec: of the environment.
-        collect: also emit the state before each step, for learning from parts of a stream.
 
     State:
         `{"ids": [B, N + 1], "carry": nest of [B, N + 1, ...]}`, or `()`.
@@ -40,15 +39,14 @@ class EvictionPolicy(tf_policy.TFPolicy):
         model: StreamReader,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        collect: bool = False,
     ):
         policy = model.memory.policy
-        if model.clairvoyant or type(policy).attend is not RetentionPolicy.attend:
+        if policy.clairvoyant or policy.listens:
             raise ValueError(
                 f"expected a policy that goes by the candidates alone; got {policy.name!r}, which "
                 "also needs to be told the future or what the reader attends to"
             )
-        self._model, self._collect = model, collect
+        self._model = model
         self._model_variables = [weight.value for weight in model.weights]
         places = time_step_spec.observation["ids"].shape[0]
         carry = tf.nest.map_structure(
@@ -61,7 +59,6 @@ class EvictionPolicy(tf_policy.TFPolicy):
             time_step_spec,
             action_spec,
             policy_state_spec=state,
-            info_spec=state if collect else (),
             name="EvictionPolicy",
         )
 
@@ -78,57 +75,16 @@ class EvictionPolicy(tf_policy.TFPolicy):
     def _distribution(self, time_step, policy_state):
         observation = time_step.observation
         cells = self.cells(observation)
-        policy = self._model.memory.policy
-        scores = policy.score(policy.look(cells), cells, carried(policy_state, cells.ids))
+        scores = self._model.memory.policy(cells, carried(policy_state, cells.ids))
         after = {"ids": cells.ids, "carry": scores.carry} if policy_state else ()
         choice = choices(scores.logits, observation["allowed"])
-        return policy_step.PolicyStep(choice, after, policy_state if self._collect else ())
+        return policy_step.PolicyStep(choice, after)
 
     def cells(self, observation: dict[str, tf.Tensor]) -> Cells:
         """What is observed, as a retention policy sees it; any leading dimensions."""
         ids = observation["ids"]
         vectors = self._model.memory.encode(observation["entries"])
         return Cells(vectors, ids, clock=ids[..., -1] + 1)
-
-    def replay(self, observation: dict[str, tf.Tensor], first: tf.Tensor, state: Nest) -> Scores:
-        """The scores of recorded steps, with gradients through time, as if lived through again.
-
-        Args:
-            observation: of `[B, T, ...]`.
-            first: `[B, T]` bool, where a stream begins.
-            state: the policy's state before the first of the steps, `[B, ...]`.
-
-        Returns:
-            `Scores` of `[B, T, ...]`, without carry.
-        """
-        cells, policy = self.cells(observation), self._model.memory.policy
-        seen = policy.look(cells)
-        if not state:
-            return policy.score(seen, cells, ())._replace(carry=())
-        cells = cells._replace(seed=())
-        over_time = tf.nest.map_structure(time_major, (seen, cells, first))
-        blank = self._get_initial_state(tf.shape(first)[0])
-        steps = tf.shape(first)[1]
-
-        def step(t, state, logits, features):
-            seen, cells, first = tf.nest.map_structure(lambda leaf: leaf[t], over_time)
-            state = tf.nest.map_structure(
-                lambda new, old: tf.where(
-                    tf.reshape(first, [-1] + [1] * (old.shape.rank - 1)), new, old
-                ),
-                blank,
-                state,
-            )
-            scores = policy.score(seen, cells._replace(seed=None), carried(state, cells.ids))
-            state = {"ids": cells.ids, "carry": scores.carry}
-            logits, features = logits.write(t, scores.logits), features.write(t, scores.features)
-            return t + 1, state, logits, features
-
-        arrays = [tf.TensorArray(policy.compute_dtype, size=steps) for _ in range(2)]
-        _, _, logits, features = tf.while_loop(
-            lambda t, *_: t < steps, step, (0, state, *arrays), maximum_iterations=steps
-        )
-        return Scores(time_major(logits.stack()), (), time_major(features.stack()))
 
 
 def choices(logits: tf.Tensor, allowed: tf.Tensor) -> tfp.distributions.Categorical:
@@ -149,8 +105,3 @@ def carried(state: Nest, ids: tf.Tensor) -> Nest:
         return tf.where(mask, tf.gather(leaf, place, batch_dims=1), tf.zeros([], leaf.dtype))
 
     return tf.nest.map_structure(take, state["carry"])
-
-
-def time_major(leaf: tf.Tensor) -> tf.Tensor:
-    """`[B, T, ...]` -> `[T, B, ...]`, and back."""
-    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])

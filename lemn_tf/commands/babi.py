@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from lemn_tf import recipes, retention, training
 from lemn_tf.commands.common import LEARNED, RECURRENT
-from lemn_tf.hindsight import Hindsight
+from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.renaming import groups_of, renamed
@@ -151,8 +151,6 @@ def objectives(phase: Phase) -> list:
         if name == "hindsight":
             made.append(Hindsight(**common))
         elif name == "a2c":
-            from lemn_tf.agents.actor_critic import ActorCritic
-
             made.append(ActorCritic(reward=phase.reward, **common))
         else:
             raise ValueError(f"unknown objective {name!r}; known are hindsight, a2c")

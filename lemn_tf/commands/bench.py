@@ -104,11 +104,11 @@ def training(policy: str, slots: int, size: int, shards: int, seconds: float) ->
     import keras
     import tensorflow as tf
 
-    from lemn_tf.hindsight import Hindsight
+    from lemn_tf.learning import Hindsight
 
     def compiled(**options):
         model, data = _prepare(policy, slots, size)
-        model.compile(keras.optimizers.Adam(3e-3), [Hindsight()], updates=10_000, **options)
+        model.compile(keras.optimizers.Adam(3e-3), retention=Hindsight(), updates=10_000, **options)
         return model, data
 
     model, data = compiled(shards=shards)

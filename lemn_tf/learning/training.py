@@ -8,7 +8,7 @@ XLA for every shape of a batch, parts of a batch side by side on several cores, 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -17,6 +17,14 @@ from lemn_tf.learning import objectives
 from lemn_tf.learning.rollout import Rollout
 
 Nest = Any
+
+
+class Update(NamedTuple):
+    """What came of one update: the loss, what metrics are computed from, and scalars to show."""
+
+    loss: tf.Tensor
+    answers: Nest
+    logs: dict[str, tf.Tensor]
 
 
 class RetentionTrainer(keras.Model):
@@ -47,8 +55,8 @@ class RetentionTrainer(keras.Model):
             updates: how many there will be, for objectives with a schedule.
             shards: parts of a batch whose gradients are computed side by side, one core each.
             jit_compile: compile with XLA; "auto" does unless the model cannot be compiled.
-            agent: takes the updates instead of the model: anything with a `train(batch)` that
-                returns an object with a dict `extra`, such as `agents.ActorCriticAgent`.
+            agent: drives the updates: anything whose `train(batch)` returns an object with an
+                `Update` as its `extra`, such as `lemn_tf.agents.ActorCriticAgent`.
             own: further options of the subclass that belong to how it is compiled.
         """
         chosen = objectives.get(retention)
@@ -130,20 +138,23 @@ class RetentionTrainer(keras.Model):
         return gradients, loss, answers, {**logs, "total_loss": total}
 
     def train_step(self, data):
-        if self.agent is not None:
-            return self.report(data, *self.agent.train(data).extra)
-        return self.report(data, *self.update(data))
+        update = self.update(data) if self.agent is None else self.agent.train(data).extra
+        return self.report(data, *update)
 
-    def update(self, data: Nest):
-        """One update of all weights; returns the loss, the answers and the scalars."""
+    def draws(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The seed and the weights of the entropy bonuses of the next update."""
         step = tf.cast(self.optimizer.iterations, tf.int32)
         progress = tf.minimum(tf.cast(step, tf.float32) / self.updates, 1.0)
         entropy = [objectives.entropy_at(one, progress) for one in self.objectives]
-        entropy = tf.stack(entropy or tf.zeros([0]))
+        return tf.stack([self.seed, step]), tf.stack(entropy or tf.zeros([0]))
+
+    def update(self, data: Nest) -> Update:
+        """One update of all weights."""
+        seed, entropy = self.draws()
         size = tf.nest.flatten(data)[0].shape[0]
         shards = self.shards if size is None or size % self.shards == 0 else 1
         results = [
-            self._gradients(part, tf.stack([self.seed, step * shards + k]), entropy)
+            self._gradients(part, tf.stack([seed[0], seed[1] * shards + k]), entropy)
             for k, part in enumerate(_split(data, shards))
         ]
         gradients, losses, answers, logs = zip(*results, strict=True)
@@ -152,7 +163,7 @@ class RetentionTrainer(keras.Model):
         )
         self.optimizer.apply_gradients(zip(mean[0], self.trainable_variables, strict=True))
         answers = tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *answers)
-        return mean[1], answers, mean[2]
+        return Update(mean[1], answers, mean[2])
 
     def report(self, data: Nest, loss: tf.Tensor, answers: Nest, logs: dict[str, tf.Tensor]):
         """What `fit` shows of an update: Keras' own metrics, and the scalars."""
@@ -175,6 +186,16 @@ class RetentionTrainer(keras.Model):
     @property
     def metrics(self):
         return [*super().metrics, *getattr(self, "_meters", {}).values()]
+
+    def get_metrics_result(self):
+        """Keras' own metrics: the scalars of an update are of no meaning in `evaluate`."""
+        meters = [id(meter) for meter in getattr(self, "_meters", {}).values()]
+        results = {}
+        for metric in self.metrics:
+            if id(metric) not in meters:
+                result = metric.result()
+                results |= result if isinstance(result, dict) else {metric.name: result}
+        return results
 
     # Batches are taken from the data set outside the graph: each batch's shape is then known when
     # its program is traced, which XLA needs for loops with gradients.

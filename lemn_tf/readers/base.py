@@ -1,8 +1,9 @@
 """What every reader shares: it answers a question from the slots of a memory, and never writes.
 
-A reader encodes an entry once, on its own (`encode`), and a question once (`ask`); `read` then
-joins the two, and `loss`, `right` and `probability` judge the answer. So a stream's items are encoded once however often they are read, and a reader can
-be asked "what if this entry were not in memory?" by leaving it out of `codes`.
+A reader encodes an entry once, on its own (`encode`), and a question once (`ask`); `read` joins the
+two, and `loss`, `right` and `probability` judge what comes of it. So a stream's items are encoded
+once however often they are read, and a reader can be asked "what if this entry were not in memory?"
+by leaving it out of `codes`.
 """
 
 from __future__ import annotations

@@ -175,6 +175,15 @@ class RetentionPolicy(keras.layers.Layer):
         carry = tf.nest.map_structure(lambda s: tf.zeros([1, 2, *s.shape], s.dtype), specs)
         self.call(Cells(vectors, ids, tf.constant([2], tf.int64)), carry)
 
+    def meet(self, reader: Any) -> keras.layers.Layer | None:
+        """Told by a model which reader it works for, before anything is built.
+
+        Returns:
+            A layer whose `view` is what the policy wants to see of an entry, if that is not what
+            the reader shows to any policy (`Reader.vectors`).
+        """
+        return None
+
     def look(self, cells: Cells) -> Nest:
         """Whatever can be computed without the carry, for cells with any leading dimensions."""
         return ()

@@ -60,8 +60,9 @@ class InputMatching(RetentionPolicy):
     absorbs.
 
     Args:
-        similarity: layer from `(newcomer, vectors, ids)` to `(c, z)`; default a learned
-            `Similarity`. A reader may supply its own attention, as the paper does with MemN2N.
+        similarity: layer from `(newcomer, vectors, ids)` to `(c, z)`. Default: the attention of
+            the reader that it works for, as in the paper with MemN2N, if that has a `matching`
+            layer to offer, else a learned `Similarity`.
     """
 
     # Its logits begin far apart, and it needs a push to try what they are against.
@@ -69,12 +70,20 @@ class InputMatching(RetentionPolicy):
 
     def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
         super().__init__(**kwargs)
+        self._given = similarity
+        self.similarity = similarity
         own = {"dtype": self.dtype_policy}
-        self.similarity = similarity or Similarity(name="similarity", **own)
         self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma", **own)
+
+    def meet(self, reader):
+        if self.similarity is None and hasattr(reader, "matching"):
+            self.similarity = reader.matching()
+        return self.similarity if hasattr(self.similarity, "view") else None
 
     def build(self, shape):
         width = shape[-1]
+        if self.similarity is None:
+            self.similarity = Similarity(name="similarity", dtype=self.dtype_policy)
         self.nop = self.add_weight(shape=(width,), initializer="glorot_uniform", name="nop")
         if not self.similarity.built:
             self.similarity.build([(None, width), (None, None, width), (None, None)])
@@ -102,7 +111,7 @@ class InputMatching(RetentionPolicy):
         return self.opinion(z - gate * carry, v, tf.concat([c, gamma], axis=-1))
 
     def get_config(self):
-        similarity = keras.saving.serialize_keras_object(self.similarity)
+        similarity = keras.saving.serialize_keras_object(self._given)
         return {**super().get_config(), "similarity": similarity}
 
     @classmethod

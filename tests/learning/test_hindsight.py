@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import hindsight
+from lemn_tf.learning import hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.readers.base import Answer, Reader, flipped
 
@@ -167,7 +167,7 @@ def test_any_reader_will_do():
             seen.extend(zip(held, given, strict=True))
             return super().__call__(rollout)
 
-    model.compile("sgd", [Spy()], on_policy=0.0, on_subsets=0.0, jit_compile=False)
+    model.compile("sgd", retention=Spy(), on_policy=0.0, on_subsets=0.0, jit_compile=False)
     model.losses_of(batch, tf.constant([1, 2]), tf.constant([0.1]))
     assert len(seen) == 2
     for held, given in seen:
@@ -178,7 +178,7 @@ def test_any_reader_will_do():
             np.testing.assert_allclose(given[b, q, k], expected, rtol=1e-5)
 
     optimizer = keras.optimizers.Adam(3e-2)
-    model.compile(optimizer, [hindsight.Hindsight()], on_subsets=0.0, jit_compile=False)
+    model.compile(optimizer, retention=hindsight.Hindsight(), on_subsets=0.0, jit_compile=False)
     before = int(model.outcome(batch)["right"])
     model.fit(tf.data.Dataset.from_tensors(batch).repeat(), steps_per_epoch=25, verbose=0)
     assert before < 0.7 * 16

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tf_agents.utils import value_ops
 
-from lemn_tf.agents import ActorCritic, actor_critic_loss
+from lemn_tf.learning.critic import ActorCritic, actor_critic_loss
 
 B, T, A = 3, 6, 3
 
