@@ -10,7 +10,7 @@ import tensorflow as tf
 import lemn_tf
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs
-from lemn_tf.export.signatures import Signature, listens
+from lemn_tf.export.signatures import Signature
 from lemn_tf.export.warmup import Arrays, as_json
 
 FORMAT = "lemn_tf export, version 1"
@@ -47,7 +47,7 @@ def describe(
         "fingerprint": servable.fingerprint,
         "policy": policy.name,
         "slots": servable.memory.slots,
-        "attends": listens(servable),
+        "attends": servable.memory.policy.listens,
         "state": memory_size(servable),
         **servable.facts,
         "made_with": {"lemn_tf": lemn_tf.__version__, "tensorflow": tf.__version__},

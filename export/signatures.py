@@ -27,7 +27,7 @@ from lemn_tf.export.checks import check_inputs, check_state, expect
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Decision, RetentionPolicy
+from lemn_tf.retention.base import Decision
 
 READS = ("serving_default", "answer")
 """The signatures that do not give a state."""
@@ -103,7 +103,7 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
         "pin": Signature(edit(memory.pin), state_specs | one_id, "keeps an entry for good"),
         "unpin": Signature(edit(memory.unpin), state_specs | one_id, "takes back a pin"),
     }
-    if listens(servable):
+    if servable.memory.policy.listens:
         slots = batched({"attention": tf.TensorSpec([servable.memory.slots], tf.float32)})
         signatures["attend"] = Signature(
             attend, state_specs | slots, "tells the policy what an answer rested on"
@@ -158,11 +158,6 @@ def packed_signatures(
         "makes the string a state again; an empty string is a fresh memory",
     )
     return twins
-
-
-def listens(servable: Servable) -> bool:
-    """Whether the policy wants to know what the reader attended to."""
-    return type(servable.memory.policy).attend is not RetentionPolicy.attend
 
 
 def observe_one(

@@ -366,6 +366,7 @@ class EpisodicMemory(keras.layers.Layer):
 
 def _sound(leaf: tf.Tensor) -> tf.Tensor:
     """The same with 0 for NaN, infinity and what is beyond `LARGEST`; only floats can have any."""
+    leaf = tf.convert_to_tensor(leaf)
     if not leaf.dtype.is_floating:
         return leaf
     largest = tf.constant(min(LARGEST, leaf.dtype.max), leaf.dtype)

@@ -19,6 +19,9 @@ of 32 episodes.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+from lemn_tf.retention import RetentionPolicy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +104,23 @@ RECIPES = {
 }
 """The known recipes by name."""
 
-SUITED = {
-    ("lemn", "im-lemn"): {"entropy": 0.5},
-    ("lemn", "a2c"): {"discount": 0.95, "entropy": 0.03},
-}
-"""Changes that suit a policy or a trainer, by recipe. Matching with the input begins with strong
-opinions: it needs a push to try others. The actor-critic learns from single rewards, which a
-shorter view and less noise make clearer."""
+SUITED = {"a2c": {"discount": 0.95, "entropy": 0.03}}
+"""Changes that suit a trainer. The actor-critic learns from single rewards, which a shorter view
+and less noise make clearer."""
+
+
+def suited(recipe: str, trainer: str | None, policy: RetentionPolicy) -> dict[str, Any]:
+    """Changes to a recipe that suit its trainer and, before that, its policy (`policy.suited`).
+
+    The paper's procedure stays as the paper has it.
+
+    Example:
+
+    >>> from lemn_tf import retention
+    >>> suited("lemn", "a2c", retention.get("im-lemn"))
+    {'discount': 0.95, 'entropy': 0.5}
+    """
+    return {} if recipe == "paper" else {**SUITED.get(trainer, {}), **policy.suited}
 
 
 def get(

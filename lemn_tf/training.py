@@ -28,9 +28,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.learning import Objective
 from lemn_tf.model import StreamReader
 from lemn_tf.recipes import Phase
-from lemn_tf.learning import Objective
 
 EPOCH = 8_000
 """Episodes between two validations."""

@@ -65,7 +65,7 @@ def test_a_typo(arguments, message, capsys):
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
         ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a policy"),
-        ([*TRAIN, "--policy", "oracle"], "the oracle goes by labels: expected a policy that can"),
+        ([*TRAIN, "--policy", "oracle"], "oracle goes by labels: expected a policy that works"),
         (
             [*TRAIN, "--policy", "im-lemn", "--hidden", "7"],
             "--hidden: meant for s-lemn, st-lemn",

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from lemn_tf import model as model_file
 from lemn_tf.learning import ActorCritic, Hindsight
+from lemn_tf.learning.objectives import entropy_at
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.babi_generator import generate
 from lemn_tf.readers import MemN2N
-from lemn_tf.learning.objectives import entropy_at
 from lemn_tf.text import Vocabulary
 
 SEED, ENTROPY = tf.constant([3, 4]), tf.constant([0.1, 0.02])

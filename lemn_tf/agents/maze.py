@@ -71,6 +71,14 @@ class RetentionView(keras.layers.Layer):
     def call(self, frames):
         return self.of_codes(self.reader.encode(frames))
 
+    def get_config(self):
+        reader = keras.saving.serialize_keras_object(self.reader)
+        return {**super().get_config(), "reader": reader, "width": self.width}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
+
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class Navigator(keras.Model):
@@ -79,10 +87,10 @@ class Navigator(keras.Model):
     Args:
         reader: "mqn" or "frmqn".
         slots: N in the paper.
-        policy: name of the retention policy, such as "st-lemn" or "fifo".
+        policy: the retention policy: a name, such as "st-lemn" or "fifo", or an object.
         units: width of context, keys and values.
         width: of what the retention policy sees of a frame.
-        hidden: width of h in S-LEMN and ST-LEMN; default a quarter of `width`.
+        hidden: width of h, for policies found by name that have one; default a quarter of `width`.
         size: height and width of a frame.
         filters: of the two convolutions.
         temperature: how it plays when it is not learning: actions drawn from
@@ -108,7 +116,7 @@ class Navigator(keras.Model):
         self,
         reader: str = "mqn",
         slots: int = 4,
-        policy: str = "st-lemn",
+        policy: str | retention.RetentionPolicy = "st-lemn",
         units: int = 256,
         width: int = 32,
         hidden: int | None = None,
@@ -122,10 +130,16 @@ class Navigator(keras.Model):
             raise ValueError(f"expected a temperature of at least 0, got {temperature}")
         if reader not in READERS:
             raise ValueError(f"expected a reader {' or '.join(READERS)}, got {reader!r}")
+        options = {"hidden": hidden} if "hidden" in retention.find(policy).options() else {}
+        self.reader = READERS[reader](units, size=size, filters=filters, name=reader)
+        view = RetentionView(self.reader, width, name="view")
+        found = retention.get(policy, **(options if hidden else {}))
+        if found.clairvoyant:
+            raise ValueError("expected a policy that an agent can follow; got the clairvoyant one")
         self.settings = {
             "reader": reader,
             "slots": slots,
-            "policy": policy,
+            "policy": policy if isinstance(policy, str) else _plain(found),
             "units": units,
             "width": width,
             "hidden": hidden,
@@ -133,12 +147,7 @@ class Navigator(keras.Model):
             "filters": tuple(filters),
             "temperature": temperature,
         }
-        if policy == "oracle":
-            raise ValueError("expected a policy that an agent can follow; got the clairvoyant one")
-        options = {"hidden": hidden} if hidden and policy in ("s-lemn", "st-lemn") else {}
-        self.reader = READERS[reader](units, size=size, filters=filters, name=reader)
-        view = RetentionView(self.reader, width, name="view")
-        self.memory = EpisodicMemory(slots, retention.get(policy, **options), view, name="memory")
+        self.memory = EpisodicMemory(slots, found, view, name="memory")
         self.critic = keras.layers.Dense(1, name="critic")
         with tf.init_scope():
             self.memory.initial_state(1, tf.TensorSpec([*size, 3], tf.uint8))
@@ -150,8 +159,8 @@ class Navigator(keras.Model):
 
     @property
     def learns(self) -> bool:
-        """Whether the retention policy has weights to train."""
-        return bool(self.memory.policy.weights)
+        """Whether the retention policy has anything to train."""
+        return self.memory.policy.learns
 
     @property
     def temperature(self) -> float:
@@ -160,7 +169,7 @@ class Navigator(keras.Model):
 
     def playing_at(self, temperature: float) -> Navigator:
         """A copy of the agent that plays at another temperature."""
-        other = Navigator(**{**self.settings, "temperature": temperature})
+        other = Navigator.from_config({**self.settings, "temperature": temperature})
         other.set_weights(self.get_weights())
         return other
 
@@ -176,6 +185,13 @@ class Navigator(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
+
+    @classmethod
+    def from_config(cls, config):
+        policy = config["policy"]
+        if isinstance(policy, dict):
+            policy = keras.saving.deserialize_keras_object(policy)
+        return cls(**{**config, "policy": policy})
 
     # -- saving -----------------------------------------------------------------------------------
 
@@ -195,6 +211,11 @@ class Navigator(keras.Model):
     def save_to(self, path: str | os.PathLike, half: bool = False) -> None:
         """Saves the agent to a file, whole or not at all; `load` reads it."""
         write_atomically(Path(path), self.to_bytes(half))
+
+
+def _plain(policy: retention.RetentionPolicy) -> dict:
+    """A policy as it can be written to JSON, and comes back from it."""
+    return json.loads(json.dumps(keras.saving.serialize_keras_object(policy)))
 
 
 def load(path: str | os.PathLike) -> Navigator:
@@ -220,7 +241,7 @@ def load(path: str | os.PathLike) -> Navigator:
     found = settings.pop("format", None)
     if found != FORMAT:
         raise ValueError(f"expected {path} to say {FORMAT!r}, got {found!r}")
-    model = Navigator(**settings)
+    model = Navigator.from_config(settings)
     shapes = [w.shape for w in model.get_weights()]
     values = [weights.get(f"weight/{i}") for i in range(len(shapes))]
     if [None if v is None else v.shape for v in values] != shapes or len(weights) != len(shapes):

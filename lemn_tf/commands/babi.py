@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import recipes, retention, training
-from lemn_tf.commands.common import LEARNED, RECURRENT
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
@@ -39,8 +38,8 @@ class Settings:
         recipe, trainer: see `lemn_tf.recipes`.
         episodes: new lengths of phases by name.
         units: d in the paper.
-        hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4.
-        shuffle: the appendix's ablation.
+        hidden: width of h, for policies that have one; None for the paper's d / 4.
+        shuffle: the appendix's ablation, for policies that can.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
         room: whether the policy may learn with more slots first, where the recipe has such phases.
@@ -73,7 +72,7 @@ class Settings:
     @property
     def learns(self) -> bool:
         """Whether the policy has anything to learn."""
-        return self.policy in LEARNED
+        return retention.get(self.policy).learns
 
     @property
     def _size(self) -> float:
@@ -81,9 +80,7 @@ class Settings:
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
-        changes = {}
-        for name in (self.trainer, self.policy):
-            changes |= recipes.SUITED.get((self.recipe, name), {})
+        changes = recipes.suited(self.recipe, self.trainer, retention.get(self.policy))
         changes |= self.changes
         phases = recipes.get(self.recipe, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
@@ -136,8 +133,11 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     keras.utils.set_random_seed(settings.seed)
     reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
     policy = settings.policy
-    if policy in RECURRENT:
-        policy = retention.get(policy, hidden=settings.hidden, shuffle=settings.shuffle)
+    given = {"hidden": settings.hidden, "shuffle": settings.shuffle}
+    known = retention.find(policy).options()
+    options = {name: given[name] for name in given if name in known and given[name] is not None}
+    if options:
+        policy = retention.get(policy, **options)
     return StreamReader(reader, settings.slots, policy, vocabulary)
 
 

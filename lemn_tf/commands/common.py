@@ -1,4 +1,4 @@
-"""What the subcommands share: argument types, and which policies learn."""
+"""What the subcommands share: argument types, and the commit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ import math
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-
-LEARNED = ("im-lemn", "s-lemn", "st-lemn")
-"""The retention policies with anything to learn."""
-RECURRENT = ("s-lemn", "st-lemn")
-"""Those of them that are made of GRUs."""
 
 
 def whole_number(least: int):

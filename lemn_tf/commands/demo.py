@@ -19,7 +19,7 @@ class Demo:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--variant", default="noisy", help="original, noisy or large")
         parser.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
-        parser.add_argument("--policy", default="st-lemn", help="im-lemn, s-lemn or st-lemn")
+        parser.add_argument("--policy", default="st-lemn", help="retention policy, one that learns")
         parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything")
         parser.add_argument(
             "--episodes", type=whole_number(1), default=40_000, help="to train the policy for"

@@ -85,12 +85,13 @@ class Compare:
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console
 
-        from lemn_tf import runs
+        from lemn_tf import retention, runs
 
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
         learned = {model.memory.policy.name for model in models.values()}
-        rules = [name for name in arguments.policies if name not in (*learned, "oracle")]
+        others = [name for name in arguments.policies if name not in learned]
+        rules = [name for name in others if not retention.get(name).clairvoyant]  # shown anyway
         shown = {name: with_rule(first, name) for name in rules} | models
         stored = stores_questions(arguments.runs, arguments.store_questions)
         rows = []

@@ -221,7 +221,10 @@ def score(
     scores = evaluate(model, world, jit_compile=False)
     result = {
         "env": env if maps is None else str(maps),
-        **{name: model.settings[name] for name in ("reader", "policy", "slots", "temperature")},
+        "reader": model.settings["reader"],
+        "policy": model.memory.policy.name,
+        "slots": model.memory.slots,
+        "temperature": model.temperature,
         **scores.summary(),
     }
     if by is not None:

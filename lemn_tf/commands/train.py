@@ -6,22 +6,39 @@ import argparse
 import sys
 
 from lemn_tf.commands import maze
-from lemn_tf.commands.common import LEARNED, RECURRENT, amount, whole_number, words
+from lemn_tf.commands.common import amount, whole_number, words
 
-APPLIES = {
-    "trainer": LEARNED,
-    "entropy": LEARNED,
-    "no_room": LEARNED,
-    "hidden": RECURRENT,
-    "shuffle": RECURRENT,
-}
-"""Options that only some policies have a use for."""
+OF_LEARNING = ("trainer", "entropy", "no_room")
+"""Options that only a policy that learns has a use for."""
+OF_POLICIES = ("hidden", "shuffle")
+"""Options that are passed on to the policies that take them."""
 
 
 def lengths(text: str) -> dict[str, int]:
     """An argparse type: "reader=24000,polish=40000" as a dict."""
     pairs = [pair.partition("=") for pair in words(text)]
     return {name.strip(): whole_number(1)(number) for name, _, number in pairs}
+
+
+def check_policy(name: str, arguments: argparse.Namespace) -> None:
+    """Raises unless the policy can be trained with, and has a use for the options given."""
+    from lemn_tf import retention
+
+    if retention.get(name).clairvoyant:
+        raise ValueError(f"{name} goes by labels: expected a policy that works without them")
+    for option in (*OF_LEARNING, *OF_POLICIES):
+        given = getattr(arguments, option)
+        if given is None or given is False:
+            continue
+        if option in OF_LEARNING:
+            fit = [known for known in retention.names() if retention.get(known).learns]
+        else:
+            fit = [
+                known for known in retention.names() if option in retention.find(known).options()
+            ]
+        if name not in fit:
+            flag = "--" + option.replace("_", "-")
+            raise ValueError(f"{flag}: meant for {', '.join(fit)}, got {name}")
 
 
 class Train:
@@ -98,7 +115,7 @@ class Train:
 
         import keras
 
-        from lemn_tf import retention, training
+        from lemn_tf import training
         from lemn_tf.commands import babi
         from lemn_tf.model import check_shards
         from lemn_tf.progress import Bar, EvictionAges
@@ -127,16 +144,7 @@ class Train:
         if arguments.episodes:
             settings = settings.lasting(arguments.episodes)
         # What is wrong with the request is said before any file is read.
-        retention.get(settings.policy)
-        if settings.policy == "oracle":
-            raise ValueError("the oracle goes by labels: expected a policy that can do without")
-        for option, policies in APPLIES.items():
-            given = getattr(arguments, option)
-            if given is not None and given is not False and settings.policy not in policies:
-                name = option.replace("_", "-")
-                raise ValueError(
-                    f"--{name}: meant for {', '.join(policies)}, got {settings.policy}"
-                )
+        check_policy(settings.policy, arguments)
         for phase in settings.phases():
             check_shards(arguments.shards, phase.batch_size)
         logs = Path(arguments.out) / "logs"

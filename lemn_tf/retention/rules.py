@@ -13,7 +13,7 @@ from lemn_tf.retention.base import Cells, RetentionPolicy
 
 register = keras.saving.register_keras_serializable("lemn_tf")
 EXACT = 2**23
-"""Whole numbers up to here stay themselves as logits; float32 cannot tell much larger ones apart."""
+"""Whole numbers up to here are logits as they are; float32 cannot tell all larger ones apart."""
 
 
 def _age(cells: Cells) -> tf.Tensor:

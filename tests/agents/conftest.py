@@ -25,6 +25,9 @@ class KeyReader(Reader):
     def vectors(self, codes):
         return codes[..., :WORDS]
 
+    def entry_spec(self):
+        return tf.TensorSpec([2], tf.int32)
+
     def ask(self, question):
         return tf.one_hot(question[..., 0], WORDS)
 
@@ -33,6 +36,25 @@ class KeyReader(Reader):
         match = tf.einsum("...d,...md->...m", query, kind) * tf.cast(ids >= 0, tf.float32)
         logits = 3.0 * tf.einsum("...m,...md->...d", match, value)
         return Answer(logits, tf.nn.softmax(match))
+
+
+class Lookup(Reader):
+    """Answers with the values of the entries whose keys are like the question, as vectors."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.built = True
+
+    def encode(self, entries):
+        return tf.concat([entries["key"], tf.one_hot(entries["value"][..., 0], 4)], axis=-1)
+
+    def ask(self, question):
+        return question
+
+    def read(self, query, codes, ids, **options):
+        score = tf.einsum("...d,...md->...m", query, codes[..., :3])
+        attention = tf.nn.softmax(tf.where(ids >= 0, score, -1e9))
+        return Answer(tf.einsum("...m,...md->...d", attention, codes[..., 3:]), attention)
 
 
 def make_streams(count, steps=6, questions=2, lengths=(6,), seed=0):
@@ -76,3 +98,9 @@ def make_model():
         return StreamReader(KeyReader(), slots, policy)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def lookup():
+    """A reader of vectors and numbers."""
+    return Lookup()

@@ -3,11 +3,12 @@
 import dataclasses
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import training
+from lemn_tf import retention, training
 from lemn_tf.agents import maze, maze_training
 from lemn_tf.agents.maze_learning import Learner, Recipe
 from lemn_tf.agents.maze_training import Settings, Supply, settings_of, train
@@ -80,6 +81,28 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(settings, tmp
     assert settings_of(tmp_path / "whole") == settings
     with pytest.raises(ValueError, match=r"other settings .*seed"):
         train(dataclasses.replace(settings, seed=1), tmp_path / "whole", jit_compile=False)
+
+
+def test_a_policy_of_ones_own_is_trained_too(settings, tmp_path):
+    """Registered by name in a file of its own, and nothing else changed."""
+
+    @retention.register("own-maze-policy")
+    class Own(retention.RetentionPolicy):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.direction = keras.layers.Dense(1)
+
+        def score(self, seen, cells, carry):
+            return self.opinion(self.direction(cells.vectors)[..., 0])
+
+    settings = dataclasses.replace(settings, policy="own-maze-policy")
+    before, lines = settings.build(), []
+    assert before.learns
+    after = train(settings, tmp_path, lines.append, jit_compile=False)
+    assert all("eviction_entropy" in line for line in lines)
+    first, last = (model.memory.policy.get_weights()[0] for model in (before, after))
+    assert np.abs(first - last).max() > 0
+    assert maze.load(tmp_path).memory.policy.name == "own-maze-policy"
 
 
 def test_ctrl_c_leaves_the_last_validation(settings, tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ from tf_agents.utils import nest_utils
 from lemn_tf.agents import EvictionPolicy, StreamEnvironment
 
 
-def policy_for(environment, model, **options):
-    return EvictionPolicy(model, environment.time_step_spec(), environment.action_spec(), **options)
+def policy_for(environment, model):
+    return EvictionPolicy(model, environment.time_step_spec(), environment.action_spec())
 
 
 @pytest.mark.parametrize("name", ["st-lemn", "s-lemn", "im-lemn", "fifo"])
@@ -60,14 +60,12 @@ def test_forced_steps_leave_no_choice(streams, make_model):
 def test_steps_meet_their_specs(streams, make_model):
     model = make_model()
     environment = StreamEnvironment(streams(3, lengths=(3, 2)), model, 2)
-    policy = policy_for(environment, model, collect=True)
+    policy = policy_for(environment, model)
     now, state = environment.reset(), policy.get_initial_state(2)
     assert state["ids"].numpy().tolist() == [[-1] * 3] * 2
     for _ in range(7):
         step = policy.action(now, state)
         assert nest_utils.is_batched_nested_tensors(step, policy.policy_step_spec)
-        begun = np.asarray(now.is_first())
-        np.testing.assert_array_equal(np.asarray(step.info["ids"])[begun], -1)
         now, state = environment.step(step.action), step.state
     # An unbatched initial state, as TF-Agents also asks for.
     assert policy.get_initial_state(None)["ids"].shape == [3]

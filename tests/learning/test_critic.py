@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tf_agents.utils import value_ops
 
-from lemn_tf.learning.critic import ActorCritic, actor_critic_loss
+from lemn_tf.learning.critic import ActorCritic, actor_critic_loss, generalised_advantage
 
 B, T, A = 3, 6, 3
 
@@ -60,6 +60,19 @@ def test_losses_against_loops(case):
         np.testing.assert_allclose(losses.policy[b], policy, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(losses.value[b], value, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(losses.entropy[b], entropy, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.8, 1.0])
+def test_advantages_are_those_of_tf_agents(case, gae_lambda):
+    rewards, values = tf.constant(case["rewards"]), tf.constant(case["values"])
+    discounts = 0.9 * tf.cast(case["valid"], tf.float32)
+    ours = tf.function(generalised_advantage, jit_compile=True)(
+        rewards, values, discounts, gae_lambda
+    )
+    theirs = value_ops.generalized_advantage_estimation(
+        values, tf.zeros([B]), discounts, rewards, gae_lambda, time_major=False
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
 def test_with_lambda_one_targets_are_returns(case):

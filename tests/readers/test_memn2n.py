@@ -143,9 +143,10 @@ def test_flipped_memories_are_read_as_if_each_was_built(reader):
     codes = tf.constant(generator.normal(size=[2, 9, 24]), tf.float32)
     memories = ([-1, -1, -1], [-1, 4, -1], [8, 0, 3], [5, 6, 7])
     kept = tf.constant([memories, memories[::-1]], tf.int64)
-    expected = Reader.read_flipped(reader, query, codes, kept)
-    assert expected.shape[:3] == (2, 4, 9)
-    np.testing.assert_allclose(reader.read_flipped(query, codes, kept), expected, atol=1e-5)
+    targets = tf.constant(generator.integers(0, reader.vocabulary_size, [2, 4]), tf.int32)
+    expected = Reader.flipped(reader, query, codes, kept, targets)
+    assert expected.shape == (2, 4, 9)
+    np.testing.assert_allclose(reader.flipped(query, codes, kept, targets), expected, atol=1e-5)
     assert np.ptp(expected.numpy(), axis=2).max() > 0.1
 
 
