@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ class Progress:
 
     phase: int = 0
     update: int = 0
-    best: float = -1.0
+    best: float = -math.inf
     seconds: float = 0.0
 
 
@@ -145,6 +146,8 @@ def train(
     shards: int = 1,
     jit_compile: bool = True,
     callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
+    agent: Callable[[Sequence[Objective], int | None], Any] = lambda *_: None,
+    watch: str = "accuracy",
 ) -> Progress:
     """Trains `model` by `recipe`; resumes if `run` holds a checkpoint.
 
@@ -160,6 +163,10 @@ def train(
         shards: see `StreamReader.compile`.
         jit_compile: compile with XLA.
         callbacks: from a phase and its number to further Keras callbacks.
+        agent: from the objectives of a phase, and the slots it trains with, to who drives its
+            updates, see `StreamReader.compile`.
+        watch: the metric of validation by which the best weights are chosen; the larger the
+            better, unless its name ends in "loss" or "error".
 
     Returns:
         Where the run stands: finished.
@@ -181,16 +188,18 @@ def train(
         rate = phase.learning_rate
         if phase.final_rate != 1.0:
             rate = keras.optimizers.schedules.CosineDecay(rate, updates, phase.final_rate)
+        chosen, slots = tuple(objectives(phase)), max(phase.slots or 0, model.memory.slots)
         model.compile(
             keras.optimizers.Adam(rate, global_clipnorm=phase.clip),
-            retention=objectives(phase) or None,
+            retention=chosen or None,
+            agent=agent(chosen, slots) if chosen else None,
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
             keep_share=phase.keep_share,
             window=phase.window,
             linear=phase.linear,
             acting=phase.acting,
-            slots=max(phase.slots or 0, model.memory.slots),
+            slots=slots,
             seed=seed * 1009 + progress.phase,
             updates=updates,
             shards=shards,
@@ -199,6 +208,7 @@ def train(
         model.optimizer.build(model.trainable_variables)
         return updates
 
+    sign = -1.0 if watch.endswith(("loss", "error")) else 1.0
     learning = min((i for i, p in enumerate(recipe) if p.objectives), default=len(recipe) - 1)
     while progress.phase < len(recipe):
         phase = recipe[progress.phase]
@@ -242,10 +252,10 @@ def train(
                 ) from None
             progress.seconds += time.time() - began
             progress.update = goal
-            accuracy = history["val_accuracy"][-1]
-            better = accuracy >= progress.best and progress.phase >= learning
+            found = sign * _watched(history, watch)
+            better = found >= progress.best and progress.phase >= learning
             if better:
-                progress.best, best = accuracy, model.get_weights()
+                progress.best, best = found, model.get_weights()
             if run is not None:
                 line = {k: float(v[-1]) for k, v in history.items()}
                 run.log(
@@ -266,3 +276,11 @@ def train(
         progress.phase, progress.update = progress.phase + 1, 0
     model.set_weights(best)
     return progress
+
+
+def _watched(history: dict[str, list[float]], watch: str) -> float:
+    """The last value of a metric of validation."""
+    if f"val_{watch}" not in history:
+        known = sorted(name[4:] for name in history if name.startswith("val_"))
+        raise ValueError(f"no metric {watch!r} to watch; validation gives {', '.join(known)}")
+    return float(history[f"val_{watch}"][-1])

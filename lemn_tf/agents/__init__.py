@@ -5,6 +5,7 @@ from typing import Any
 
 _PLACES = {
     "ActorCriticAgent": "actor_critic",
+    "Driven": "driving",
     "EvictionPolicy": "policy",
     "StreamEnvironment": "environment",
 }

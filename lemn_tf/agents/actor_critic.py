@@ -113,29 +113,30 @@ class ActorCriticAgent(tf_agent.TFAgent):
                 f"model.compile(optimizer, retention=agent.objectives); it has {compiled}"
             )
 
-    def lived(self, experience: trajectory.Trajectory) -> Episode:
+    def lived(self, experience: trajectory.Trajectory, episodes: Episode | None = None) -> Episode:
         """The streams that were read, with the decisions that were made in them.
 
         Args:
             experience: of `[B, T, ...]`. Every row begins with a stream, and holds it to its end;
                 what comes after is left out.
+            episodes: the streams of the environment; default the agent's own.
         """
-        if self._episodes is None:
+        episodes = self._episodes if episodes is None else episodes
+        if episodes is None:
             raise ValueError("to learn from trajectories the agent needs episodes=, got none")
         seen = experience.observation
-        steps = tf.nest.flatten(self._episodes["items"])[0].shape[1]
+        rows, steps = seen["stream"][:, 0], tf.nest.flatten(episodes["items"])[0].shape[1]
         over = tf.cumsum(tf.cast(experience.is_last(), tf.int32), axis=1, exclusive=True) > 0
         allowed = seen["allowed"]
         slot = leaving(experience.action, allowed)
         logits = choices(tf.zeros(tf.shape(allowed)), allowed).logits
         decisions = describe(seen["ids"], logits, slot)
         decisions = decisions._replace(free=decisions.free & ~over)
-        episode = {k: _rows(v, seen["stream"][:, 0]) for k, v in self._episodes.items()}
+        episode = {
+            key: tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), nest)
+            for key, nest in episodes.items()
+        }
         return {**episode, "decisions": _fitted(decisions, steps)}
-
-
-def _rows(nest: Any, rows: tf.Tensor) -> Any:
-    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), nest)
 
 
 def _fitted(decisions: Decision, steps: int) -> Decision:

@@ -82,7 +82,8 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         batch_size: B, how many streams run side by side.
         reward: for each answer, "sign" gives +1 or -1 as in the paper, "probability" that of the
             right answer. Several questions at one point add up.
-        seed: of the order of the streams; None takes them as they come.
+        slots: N, if not the model's own.
+        rewarding: False gives no rewards, for those who learn from the memories themselves.
     """
 
     def __init__(
@@ -91,7 +92,8 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         model: StreamReader,
         batch_size: int = 1,
         reward: str = "sign",
-        seed: int | None = None,
+        slots: int | None = None,
+        rewarding: bool = True,
     ):
         missing = [key for key in KEYS if key not in episodes]
         if missing:
@@ -104,26 +106,31 @@ class StreamEnvironment(tf_environment.TFEnvironment):
                 f"expected streams of at least one item; got {len(episodes['length'])} streams, "
                 f"the shortest of {shortest} items"
             )
-        self._episodes = {key: tf.nest.map_structure(tf.constant, episodes[key]) for key in KEYS}
-        self._reader, self._reward, slots = model.reader, reward, model.memory.slots
-        self._item = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
-        )
-        super().__init__(*game_of(model, self._item), batch_size)
-        streams = np.arange(len(episodes["length"]))
-        if seed is not None:
-            streams = np.random.default_rng(seed).permutation(streams)
-        self._order = tf.constant(streams, tf.int32)
 
         def variable(value):
             return tf.Variable(value, trainable=False)
 
+        self._episodes = {key: tf.nest.map_structure(variable, episodes[key]) for key in KEYS}
+        self._reader, self._reward = model.reader, reward if rewarding else None
+        slots = slots or model.memory.slots
+        self._item = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
+        )
+        super().__init__(*game_of(model, self._item, slots), batch_size)
         self._memory = tf.nest.map_structure(variable, memory.empty(batch_size, slots, self._item))
         self._stream = variable(tf.zeros([batch_size], tf.int32))
         self._next = variable(0)
         self._last = variable(tf.zeros([batch_size], tf.bool))
         self._earned = variable(tf.zeros([batch_size]))
         self._started = variable(False)
+
+    def load(self, episodes: Mapping[str, Any]) -> None:
+        """Other streams in the place of those it has, of the same shapes; `reset` begins anew."""
+        for key in KEYS:
+            tf.nest.map_structure(
+                lambda old, new: old.assign(new), self._episodes[key], episodes[key]
+            )
+        self._next.assign(0)
 
     def _current_time_step(self) -> ts.TimeStep:
         return tf.cond(self._started, self._show, self._reset)
@@ -150,9 +157,8 @@ class StreamEnvironment(tf_environment.TFEnvironment):
     def _begin(self, rows: tf.Tensor) -> None:
         """Begins the next streams in those rows, `[B]` bool, with nothing in memory."""
         streams = self._episodes["length"].shape[0]
-        place = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
-        following = tf.gather(self._order, place % streams)
-        self._stream.assign(tf.where(rows, following, self._stream))
+        order = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
+        self._stream.assign(tf.where(rows, order % streams, self._stream))
         self._next.assign((self._next + tf.reduce_sum(tf.cast(rows, tf.int32))) % streams)
         self._last.assign(self._last & ~rows)
         self._earned.assign(tf.where(rows, 0.0, self._earned))
@@ -185,6 +191,8 @@ class StreamEnvironment(tf_environment.TFEnvironment):
 
     def _earn(self, state: memory.MemoryState) -> tf.Tensor:
         """`[B]`: the reward for the questions asked when memory was like this."""
+        if self._reward is None:
+            return tf.zeros([self.batch_size])
         asked = {
             name: tf.nest.map_structure(
                 lambda leaf: tf.gather(leaf, self._stream), self._episodes[name]

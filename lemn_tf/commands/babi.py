@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Settings:
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
+        driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
     """
 
@@ -67,6 +69,7 @@ class Settings:
     window: int | None = None
     seed: int = 0
     reader_from: str | None = None
+    driver: bool = False
     changes: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -206,6 +209,7 @@ def train(
         )
         return renamed(ready, groups if phase.rename else [], words.size, seed, start)
 
+    item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
     training.train(
         model,
         phases,
@@ -217,8 +221,37 @@ def train(
         shards,
         jit_compile,
         callbacks,
+        agent=lambda chosen, slots: agent_for(model, chosen, item, slots, settings.driver),
     )
     return model
+
+
+def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool):
+    """The agent of TF-Agents that drives the training; None where TF-Agents is not installed.
+
+    The model then trains itself, by the same loss and with the same numbers.
+
+    Args:
+        model: is trained.
+        chosen: its objectives.
+        item: spec of one item.
+        slots: of the memory while training.
+        driver: let a driver of TF-Agents read the streams.
+    """
+    try:
+        from lemn_tf import agents
+
+        agent = agents.ActorCriticAgent(model, chosen, item=item, slots=slots)
+    except ImportError as error:
+        if driver:
+            raise ValueError(f"--driver needs TF-Agents, which is not installed: {error}") from None
+        print(
+            "lemn: TF-Agents is not installed, so the model trains itself: the same loss and "
+            "numbers, without the agent",
+            file=sys.stderr,
+        )
+        return None
+    return agents.Driven(agent, model) if driver else agent
 
 
 def _digest(path: str | os.PathLike) -> str:

@@ -25,7 +25,7 @@ class Bench:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.model import check_shards
+        from lemn_tf.learning.training import check_shards
 
         measure = training if arguments.what == "train" else evaluation
         size = arguments.batch or (64 if arguments.what == "train" else 256)

@@ -102,6 +102,12 @@ class Train:
         )
         babi.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
         babi.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
+        babi.add_argument(
+            "--driver",
+            action="store_true",
+            help="let a driver of TF-Agents read the stories, move by move (slower, not exactly "
+            "resumable)",
+        )
         babi.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
@@ -117,7 +123,7 @@ class Train:
 
         from lemn_tf import training
         from lemn_tf.commands import babi
-        from lemn_tf.model import check_shards
+        from lemn_tf.learning.training import check_shards
         from lemn_tf.progress import Bar, EvictionAges
 
         changes = {"reward": arguments.reward}
@@ -139,6 +145,7 @@ class Train:
             room=not arguments.no_room,
             window=arguments.window,
             seed=arguments.seed,
+            driver=arguments.driver,
             changes=changes,
         )
         if arguments.episodes:

@@ -53,7 +53,8 @@ class RetentionTrainer(keras.Model):
             slots: size of the memories while training; None for their own.
             seed: of all sampling; a training is a function of it and the data.
             updates: how many there will be, for objectives with a schedule.
-            shards: parts of a batch whose gradients are computed side by side, one core each.
+            shards: parts of a batch whose gradients are computed side by side, one core each; a
+                batch that they do not divide is taken whole.
             jit_compile: compile with XLA; "auto" does unless the model cannot be compiled.
             agent: drives the updates: anything whose `train(batch)` returns an object with an
                 `Update` as its `extra`, such as `lemn_tf.agents.ActorCriticAgent`.
@@ -254,6 +255,12 @@ class RetentionTrainer(keras.Model):
             if critics:
                 self._create_critics(critics)
             self.optimizer.build(self.trainable_variables)
+
+
+def check_shards(shards: int, batch_size: int) -> None:
+    """Raises unless a batch can be parted into so many equal shards."""
+    if batch_size % shards:
+        raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")
 
 
 def _split(data: Nest, shards: int) -> list[Nest]:
