@@ -1,8 +1,7 @@
 """lemn_tf: a bounded memory over an endless stream that learns what to remember."""
 
 from lemn_tf import memory, readers, retention
-
-# from lemn_tf.layer import EpisodicMemory
+from lemn_tf.layer import EpisodicMemory
 from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
 from lemn_tf.memory import MemoryState
 from lemn_tf.model import Episode, StreamReader
