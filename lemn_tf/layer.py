@@ -348,7 +348,7 @@ def _sound(leaf: tf.Tensor) -> tf.Tensor:
     leaf = tf.convert_to_tensor(leaf)
     if not leaf.dtype.is_floating:
         return leaf
-    largest = tf.constant(min(LARGEST, leaf.dtype.max), leaf.dtype)
+    largest = tf.constant(min(LARGEST, float(leaf.dtype.max)), leaf.dtype)
     return tf.where(tf.abs(leaf) <= largest, leaf, tf.zeros([], leaf.dtype))
 
 
