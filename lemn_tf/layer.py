@@ -27,7 +27,7 @@ class EpisodicMemory(keras.layers.Layer):
 
     Args:
         slots: N in the paper. Not baked into any weight: change it at will.
-        policy: a name (`lemn_tf.retention.NAMES`) or a `RetentionPolicy`.
+        policy: a name (`lemn_tf.retention.names()`) or a `RetentionPolicy`.
         encoder: layer from entries `[..., d1, ...]` to vectors `[..., D]`, phi in the paper: what
             the policy sees of an entry. Default: entries are single vectors and seen as they are.
 
@@ -102,7 +102,7 @@ class EpisodicMemory(keras.layers.Layer):
         elif clairvoyant and tf.is_tensor(entries) and entries.dtype != tf.string:
             vectors = entries  # clocks: exact in their own type only
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
-            vectors = _sound(tf.cast(entries, self.compute_dtype))
+            vectors = _sound(tf.cast(entries, self.policy.compute_dtype))
         else:
             raise TypeError(
                 "without an encoder the items must be one float tensor of vectors; got "
