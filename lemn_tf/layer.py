@@ -27,7 +27,7 @@ class EpisodicMemory(keras.layers.Layer):
 
     Args:
         slots: N in the paper. Not baked into any weight: change it at will.
-        policy: a name (`lemn_tf.retention.NAMES`) or a `RetentionPolicy`.
+        policy: a name (`lemn_tf.retention.names()`) or a `RetentionPolicy`.
         encoder: layer from entries `[..., d1, ...]` to vectors `[..., D]`, phi in the paper: what
             the policy sees of an entry. Default: entries are single vectors and seen as they are.
 
@@ -105,7 +105,7 @@ class EpisodicMemory(keras.layers.Layer):
         elif clairvoyant and tf.is_tensor(entries) and entries.dtype != tf.string:
             vectors = entries  # clocks: exact in their own type only
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
-            vectors = _sound(tf.cast(entries, self.compute_dtype))
+            vectors = _sound(tf.cast(entries, self.policy.compute_dtype))
         else:
             raise TypeError(
                 "without an encoder the items must be one float tensor of vectors; got "
@@ -369,7 +369,7 @@ def _sound(leaf: tf.Tensor) -> tf.Tensor:
     leaf = tf.convert_to_tensor(leaf)
     if not leaf.dtype.is_floating:
         return leaf
-    largest = tf.constant(min(LARGEST, leaf.dtype.max), leaf.dtype)
+    largest = tf.constant(min(LARGEST, float(leaf.dtype.max)), leaf.dtype)
     return tf.where(tf.abs(leaf) <= largest, leaf, tf.zeros([], leaf.dtype))
 
 

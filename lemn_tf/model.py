@@ -71,6 +71,18 @@ class PolicyView(keras.layers.Layer):
             return self.matching.view(entries)
         return self.reader.vectors(self.reader.encode(entries))
 
+    def get_config(self):
+        own = "reader" if self.matching is None else "matching"  # which brings its reader
+        part = keras.saving.serialize_keras_object(getattr(self, own))
+        return {**super().get_config(), "reader": None, "matching": None, own: part}
+
+    @classmethod
+    def from_config(cls, config):
+        parts = ("reader", "matching")
+        made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
+        reader = made["reader"] or made["matching"].reader
+        return cls(**{**config, **made, "reader": reader})
+
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class StreamReader(RetentionTrainer):

@@ -228,6 +228,52 @@ def test_gradients_through_a_compiled_stream():
         assert np.all(np.isfinite(gradient))
 
 
+def test_a_bad_item_leaves_gradients_whole():
+    """Through an encoder that learns, too: NaN times 0 would be NaN."""
+    layer = EpisodicMemory(2, "st-lemn", encoder=keras.layers.Dense(3))
+    items = np.random.default_rng(0).normal(size=[1, 6, 4]).astype(np.float32)
+    items[0, 2] = np.nan
+    _, decisions = layer(items)
+    weights = [w.value for w in layer.trainable_weights]
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer.replay(layer.encode(items), decisions).logits ** 2)
+    gradients = tape.gradient(loss, weights)
+    assert len(gradients) == len(layer.policy.weights) + 2
+    for gradient in gradients:
+        assert np.all(np.isfinite(gradient))
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_inside_a_model_of_mixed_precision(precision):
+    """What the memory keeps is what it keeps in float32, of numbers that Keras does not round."""
+
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.remember = EpisodicMemory(3, "st-lemn")
+            self.head = keras.layers.Dense(2)
+
+        def call(self, items):
+            state, decisions = self.remember(items)
+            return self.head(tf.reduce_mean(state.entries, axis=1)), decisions.slot
+
+    items = tf.random.stateless_normal([2, 8, 4], [0, 1])
+    items = tf.cast(tf.cast(items, tf.bfloat16), tf.float32)
+    plain = Own()
+    _, expected = plain(items)
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(precision)
+    try:
+        mixed = Own()
+        mixed(items)
+    finally:
+        keras.config.set_dtype_policy(before)
+    mixed.set_weights(plain.get_weights())
+    answer, slots = mixed(items)
+    assert answer.dtype == precision.removeprefix("mixed_")
+    np.testing.assert_array_equal(slots, expected)
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 

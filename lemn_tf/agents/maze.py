@@ -148,7 +148,7 @@ class Navigator(keras.Model):
             "temperature": temperature,
         }
         self.memory = EpisodicMemory(slots, found, view, name="memory")
-        self.critic = keras.layers.Dense(1, name="critic")
+        self.critic = keras.layers.Dense(1, dtype="float32", name="critic")
         with tf.init_scope():
             self.memory.initial_state(1, tf.TensorSpec([*size, 3], tf.uint8))
             self.critic.build((None, units))
@@ -174,10 +174,11 @@ class Navigator(keras.Model):
         return other
 
     def look(self, frames: tf.Tensor) -> Views:
-        """Everything that depends on a frame alone, `[K, H, W, 3]` -> `Views` of K rows."""
+        """What depends on a frame alone, `[K, H, W, 3]` -> `Views` of K rows, in float32."""
         features = self.reader.see(frames)
         codes = self.reader.codes(features)
-        return Views(self.reader.query(features), codes, self.view.of_codes(codes))
+        parts = (self.reader.query(features), codes, self.view.of_codes(codes))
+        return Views(*(tf.cast(part, tf.float32) for part in parts))
 
     def call(self, inputs, training: bool = False):
         frames, state = inputs

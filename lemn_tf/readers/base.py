@@ -109,7 +109,7 @@ class Reader(keras.layers.Layer):
 def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
     taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
-    return tf.where((ids != memory.EMPTY)[..., None], taken, 0.0)
+    return tf.where((ids != memory.EMPTY)[..., None], taken, tf.zeros([], taken.dtype))
 
 
 def flipped(kept: tf.Tensor, steps: int) -> tf.Tensor:

@@ -14,20 +14,21 @@ MASKED = -1e9
 
 
 def attend(h: tf.Tensor, keys: tf.Tensor, used: tf.Tensor) -> tf.Tensor:
-    """p `[..., N]`: softmax of h . k over the used slots; all 0 if there are none.
+    """p `[..., N]`: softmax of h . k over the used slots, in float32; all 0 if there are none.
 
     Args:
         h: `[..., units]`.
         keys: `[..., N, units]`.
         used: `[..., N]` bool.
     """
-    scores = tf.einsum("...d,...nd->...n", h, keys)
-    return tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, h.dtype)
+    scores = tf.einsum("...d,...nd->...n", tf.cast(h, keys.dtype), keys)
+    scores = tf.cast(scores, tf.float32)
+    return tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, tf.float32)
 
 
 def read(p: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     """o `[..., units]`: the values `[..., N, units]` weighted by p `[..., N]`."""
-    return tf.einsum("...n,...nd->...d", p, values)
+    return tf.einsum("...n,...nd->...d", tf.cast(p, values.dtype), values)
 
 
 def lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -23,6 +23,12 @@ def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
     return (1 + 4 * np.outer(j, k) / (width * longest)).astype(np.float32)
 
 
+def attention_over(used: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Softmax of `[..., M]` scores over the used slots, 0 if there are none; done in float32."""
+    masked = tf.where(used, tf.cast(scores, tf.float32), MASKED)
+    return tf.cast(tf.nn.softmax(masked) * tf.cast(used, tf.float32), scores.dtype)
+
+
 @keras.saving.register_keras_serializable("lemn_tf")
 class MemN2N(Reader):
     """K hops of soft attention over the sentences in memory.
@@ -73,17 +79,21 @@ class MemN2N(Reader):
         weights = position_encoding(tokens.shape[-1], self.units, self.sentence_length)
         weights = np.tile(weights, [1, tables])
         known = tf.cast(tokens > 0, table.dtype)[..., None]  # the padding row is zero
+        weights = tf.constant(weights, table.dtype)
         return tf.reduce_sum(tf.gather(table, tokens) * known * weights, axis=-2)
 
     def entry_spec(self):
         return tf.TensorSpec([1], tf.int32)
 
+    def _table(self, weight) -> tf.Tensor:
+        return tf.cast(weight, self.compute_dtype)
+
     def encode(self, entries):
         """Sentences -> `[..., (K + 1) d]`: A_1, C_1 = A_2, ..., C_K side by side."""
-        return self._embed(entries, tf.convert_to_tensor(self.words))
+        return self._embed(entries, self._table(self.words))
 
     def ask(self, question):
-        return self._embed(question, tf.convert_to_tensor(self.words)[:, : self.units])
+        return self._embed(question, self._table(self.words)[:, : self.units])
 
     def vectors(self, codes):
         """The value memory of the first hop, as the paper has it, brought to order one."""
@@ -109,7 +119,7 @@ class MemN2N(Reader):
         shifts = (-1, 0, 1)
         live = tf.concat([used & ~here & (moved == shift) for shift in shifts], axis=-1)
         live = tf.concat([live, ~in_memory[..., None]], axis=-1)  # last: the item put back
-        times, taken = tf.convert_to_tensor(self.times), take_items(codes, kept)
+        times, taken = self._table(self.times), take_items(codes, kept)
         slots = tf.concat([taken + self._time(times, rank(kept) + s) for s in shifts], axis=2)
         newer = tf.reduce_sum(tf.cast(kept[:, :, None] > items[:, None], tf.int32), axis=-1)
         slots = tf.split(slots, self.hops + 1, axis=-1)
@@ -118,8 +128,7 @@ class MemN2N(Reader):
         for k in range(self.hops):
             scores = tf.einsum("bqtd,bqnd->bqtn", u, slots[k])
             score = tf.reduce_sum(u * back[k], axis=-1, keepdims=True)
-            scores = tf.where(live, tf.concat([scores, score], axis=-1), MASKED)
-            p = tf.nn.softmax(scores) * tf.cast(live, u.dtype)
+            p = attention_over(live, tf.concat([scores, score], axis=-1))
             u += tf.einsum("bqtn,bqnd->bqtd", p[..., :-1], slots[k + 1]) + p[..., -1:] * back[k + 1]
         return self.probability(Answer(self._answer(u), p), targets[..., None])
 
@@ -128,8 +137,9 @@ class MemN2N(Reader):
         return tf.gather(times, tf.clip_by_value(ranks, 0, self.max_slots - 1))
 
     def _answer(self, u):
-        output = tf.convert_to_tensor(self.words)[:, -self.units :]
-        return tf.einsum("...d,vd->...v", u, output) + self.bias
+        output = self._table(self.words)[:, -self.units :]
+        logits = tf.einsum("...d,vd->...v", u, output) + self._table(self.bias)
+        return tf.cast(logits, tf.float32)
 
     def match(self, query, codes, ids) -> tf.Tensor:
         """The attention logits averaged over the hops, `[..., M]`."""
@@ -140,7 +150,7 @@ class MemN2N(Reader):
         places = min(ids.shape[-1] or self.max_slots, self.max_slots)
         by_rank = tf.one_hot(tf.minimum(rank(ids), places - 1), places, dtype=query.dtype)
         by_rank *= tf.cast(used, query.dtype)[..., None]
-        times = tf.split(tf.convert_to_tensor(self.times)[:places], self.hops + 1, axis=-1)
+        times = tf.split(self._table(self.times)[:places], self.hops + 1, axis=-1)
         codes = tf.split(codes, self.hops + 1, axis=-1)
         u, attention, match = query, 0.0, 0.0
         for k in range(self.hops):
@@ -149,12 +159,12 @@ class MemN2N(Reader):
             by_time = tf.einsum("...d,rd->...r", u, times[k])
             scores += tf.einsum("...r,...mr->...m", by_time, by_rank)
             match += scores
-            soft = tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, query.dtype)
-            p = tf.where(used, scores, 0.0) if linear else soft
+            soft = attention_over(used, scores)
+            p = tf.where(used, scores, tf.zeros([], scores.dtype)) if linear else soft
             o = tf.einsum("...m,...md->...d", p, codes[k + 1])
             o += tf.einsum("...r,rd->...d", tf.einsum("...m,...mr->...r", p, by_rank), times[k + 1])
             u += o
-            attention += soft
+            attention += tf.cast(soft, tf.float32)
         return u, attention / self.hops, match / self.hops
 
     def matching(self) -> Matching:
@@ -177,22 +187,30 @@ class Matching(keras.layers.Layer):
     def __init__(self, reader: MemN2N, **kwargs):
         super().__init__(**kwargs)
         self.reader = reader
-        self.controller = keras.layers.GRU(reader.units, name="controller")
+        self.controller = keras.layers.GRU(reader.units, dtype="float32", name="controller")
         self.controller.build((None, None, reader.units))
         self.built = True
 
     def view(self, tokens: tf.Tensor) -> tf.Tensor:
         """Sentences `[..., L]` -> `[..., (K + 1) d + d]`."""
         reader = self.reader
-        table = tf.convert_to_tensor(reader.words)[:, : reader.units]
+        table = tf.cast(reader.words, reader.compute_dtype)[:, : reader.units]
         flat = tf.reshape(tokens, [-1, tokens.shape[-1]])
         words = tf.gather(table, flat) * reader.units**0.5
         c = self.controller(words, mask=flat > 0)
         c = tf.reshape(c, tf.concat([tf.shape(tokens)[:-1], [reader.units]], axis=0))
-        return tf.concat([reader.encode(tokens), c], axis=-1)
+        return tf.concat([reader.encode(tokens), tf.cast(c, reader.compute_dtype)], axis=-1)
 
     def call(self, inputs):
         newcomer, vectors, ids = inputs
+        newcomer, vectors = (tf.cast(x, self.reader.compute_dtype) for x in (newcomer, vectors))
         c = newcomer[..., -self.reader.units :]
         codes = vectors[..., : -self.reader.units]
         return c, self.reader.match(c, codes, ids)
+
+    def get_config(self):
+        return {**super().get_config(), "reader": keras.saving.serialize_keras_object(self.reader)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})

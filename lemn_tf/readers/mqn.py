@@ -60,14 +60,14 @@ class FanIn(keras.initializers.Initializer):
         return {"inputs": self.inputs, "seed": self.seed}
 
 
-def dense(units: int, inputs: int, name: str, use_bias: bool = True) -> keras.layers.Dense:
+def dense(units: int, inputs: int, name: str, **options) -> keras.layers.Dense:
     """A built linear layer with the original's initial weights."""
     layer = keras.layers.Dense(
         units,
-        use_bias=use_bias,
         kernel_initializer=FanIn(),
         bias_initializer=FanIn(inputs),
         name=name,
+        **options,
     )
     layer.build((None, inputs))
     return layer
@@ -117,8 +117,9 @@ class FrameEncoder(keras.layers.Layer):
             raise ValueError(f"expected frames [..., {expected}], got shape {frames.shape}")
         scale = 1.0 / 255.0 if frames.dtype.is_integer else 1.0
         x = tf.reshape(tf.cast(frames, tf.float32) * scale, [-1, *self.size, 3])
+        x = tf.cast(x, self.compute_dtype)
         for kernel, bias in self.layers:
-            kernel, bias = tf.convert_to_tensor(kernel), tf.convert_to_tensor(bias)
+            kernel, bias = (tf.cast(weight, x.dtype) for weight in (kernel, bias))
             x = tf.nn.relu(tf.nn.conv2d(x, kernel, 2, PADDING) + bias)
         lead = frames.shape[:-3].as_list()
         if None in lead:
@@ -164,13 +165,14 @@ class MQN(Reader):
     ):
         super().__init__(**{"autocast": False, **kwargs})
         self.units, self.actions = units, actions
-        self.eyes = FrameEncoder(size, filters, name="eyes")
+        own = {"dtype": self.dtype_policy}
+        self.eyes = FrameEncoder(size, filters, name="eyes", **own)
         width = self.eyes.width
-        self.key = dense(units, width, "key")
-        self.value = dense(units, width, "value")
-        self.context = dense(self.query_widths * units, width, "context")
-        self.mix = dense(units, units, "mix", use_bias=False)  # C
-        self.actor = dense(actions, units, "actor")
+        self.key = dense(units, width, "key", **own)
+        self.value = dense(units, width, "value", **own)
+        self.context = dense(self.query_widths * units, width, "context", **own)
+        self.mix = dense(units, units, "mix", use_bias=False, **own)  # C
+        self.actor = dense(actions, units, "actor", dtype="float32")  # logits, in any precision
         self.built = True
 
     def see(self, frames: tf.Tensor) -> tf.Tensor:
@@ -196,7 +198,7 @@ class MQN(Reader):
         return codes[..., self.units :]
 
     def initial_carry(self, batch: int | tf.Tensor) -> Any:
-        """What the reader carries before the first step."""
+        """What the reader carries before the first step, in float32."""
         return ()
 
     def glance(self, query, codes, ids, carry=()) -> Glance:
@@ -233,7 +235,8 @@ class MQN(Reader):
         return read(p, values), p
 
     def _output(self, h, o):
-        linear, rest = tf.split(self.mix(h) + o, [self.units // 2, (self.units + 1) // 2], axis=-1)
+        d = tf.cast(self.mix(h), tf.float32) + tf.cast(o, tf.float32)
+        linear, rest = tf.split(d, [self.units // 2, (self.units + 1) // 2], axis=-1)
         return tf.concat([linear, tf.nn.relu(rest)], axis=-1)
 
     def get_config(self):
@@ -262,7 +265,8 @@ class FRMQN(MQN):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.recurrent = dense(4 * self.units, 2 * self.units, "recurrent")
+        own = {"dtype": self.dtype_policy}
+        self.recurrent = dense(4 * self.units, 2 * self.units, "recurrent", **own)
 
     def initial_carry(self, batch):
         lead = tf.reshape(batch, [-1])
@@ -274,16 +278,18 @@ class FRMQN(MQN):
             carry = self.initial_carry(tf.shape(query)[:-1])
         h, c = self._context(query, carry)
         o, attention = self._retrieve(h, codes, ids)
-        return Glance(self._output(h, o), attention, (h, c, o))
+        return Glance(self._output(h, o), attention, (h, c, tf.cast(o, tf.float32)))
 
     def _context(self, query, carry):
         h, c, o = carry
-        return lstm(query + self.recurrent(tf.concat([h, o], axis=-1)), c)[:2]
+        fed_back = self.recurrent(tf.concat([h, o], axis=-1))
+        return lstm(tf.cast(query, tf.float32) + tf.cast(fed_back, tf.float32), c)[:2]
 
     def unroll(self, query, codes, ids):
-        query, codes, ids = (_time_major(x) for x in (query + self.recurrent.bias, codes, ids))
+        weights = (self.recurrent.kernel, self.recurrent.bias)
+        query, codes, kernel, bias = (tf.cast(x, tf.float32) for x in (query, codes, *weights))
+        query, codes, ids = (_time_major(x) for x in (query + bias, codes, ids))
         keys, values = tf.split(codes, 2, axis=-1)
-        kernel = tf.convert_to_tensor(self.recurrent.kernel)
         states, attention = recurrence(query, keys, values, ids != EMPTY, kernel)
         h, o = tf.split(_time_major(states), 2, axis=-1)
         return self._output(h, o), _time_major(attention)

@@ -98,7 +98,7 @@ class RetentionPolicy(keras.layers.Layer):
     A policy says itself what it is, in the attributes below and by what it overrides; nobody else
     goes by its class or its name. Whatever Keras' global dtype policy is, a policy computes in
     float32 unless it is given a `dtype`: it is small, and what is forgotten should not hang on
-    rounding.
+    rounding. Its weights are float32 even then.
 
     Example: a policy that evicts the entry whose vector is shortest, and one that learns.
 
@@ -125,9 +125,10 @@ class RetentionPolicy(keras.layers.Layer):
     """What suits it in training better than a recipe's own values, such as `{"entropy": 0.5}`."""
 
     def __init__(self, **kwargs):
-        if kwargs.get("dtype") is None:
-            kwargs["dtype"] = "float32"
-        super().__init__(**{"autocast": False, **kwargs})
+        dtype = keras.dtype_policies.get(kwargs.pop("dtype", None) or "float32")
+        if dtype.name in ("bfloat16", "float16"):
+            dtype = keras.dtype_policies.get(f"mixed_{dtype.name}")
+        super().__init__(**{"autocast": False, "dtype": dtype, **kwargs})
 
     @property
     def learns(self) -> bool:

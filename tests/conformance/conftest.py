@@ -1,13 +1,15 @@
 """The list of everything that must obey the laws of the design, each named once.
 
 A `Subject` is anything that maps batch-major tensors to batch-major tensors: a memory under some
-policy, or a reader. Whatever is added to `SUBJECTS` is run through `test_subjects.py`; memories
-are also run through `test_memories.py`. A reader joins with a function like `memory_under` that
-says how to make it, feed it, run it and pad what it is fed.
+policy, a reader, or what a policy sees of an entry. Whatever is added to `SUBJECTS` is run through
+`test_subjects.py` and `test_precision.py`; memories are also run through `test_memories.py`. A
+reader joins with a function like `memory_under` that says how to make it, feed it, run it and pad
+what it is fed.
 """
 
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import keras
 import numpy as np
@@ -15,7 +17,9 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
-from lemn_tf.readers import MemN2N, Reader
+from lemn_tf.agents.maze import RetentionView
+from lemn_tf.model import PolicyView
+from lemn_tf.readers import FRMQN, MQN, MemN2N, Reader
 
 STEPS, SLOTS, WIDTH = 9, 3, 6
 Tensors = dict[str, tf.Tensor]
@@ -32,8 +36,8 @@ class Subject:
         run: the layer and its inputs to its outputs; a pure function.
         pad: inputs with padding added, and a function that takes its traces off the outputs.
         scalars: the layer and its inputs to numbers on which every weight has an influence.
-        kind: "memory" or "reader".
-        policy: the name of the policy, of a memory.
+        kind: "memory", "reader" or "view".
+        weights: the layer to the weights that are its own to train; default all of them.
     """
 
     name: str
@@ -43,26 +47,43 @@ class Subject:
     pad: Callable[[Tensors], tuple[Tensors, Callable[[Tensors], Tensors]]]
     scalars: Callable[[keras.layers.Layer, Tensors], tf.Tensor]
     kind: str
-    policy: str = field(default="")
+    weights: Callable[[keras.layers.Layer], list] = lambda layer: layer.trainable_weights
 
 
-def memory_under(policy: str, **options) -> Subject:
+@contextlib.contextmanager
+def precision_of(name: str):
+    """Keras' global dtype policy, for a while."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def with_weights(layer: keras.layers.Layer) -> keras.layers.Layer:
+    """The layer with weights that are always the same."""
+    generator = np.random.default_rng(1)
+    for weight in layer.weights:
+        weight.assign(generator.normal(scale=0.5, size=weight.shape))
+    return layer
+
+
+def memory_under(policy: str, precision: str = "", **options) -> Subject:
     """EpisodicMemory with a policy; one that shuffles is run as in training, with a seed."""
     seed = tf.constant([5, 6]) if options.get("shuffle") else None
 
     def make():
-        layer = EpisodicMemory(SLOTS, retention.get(policy, **options))
-        layer.initial_state(1, tf.TensorSpec([WIDTH]))
-        layer.build((None, None, WIDTH))
-        generator = np.random.default_rng(1)
-        for weight in layer.weights:
-            weight.assign(generator.normal(scale=0.5, size=weight.shape))
-        return layer
+        with precision_of(precision) if precision else contextlib.nullcontext():
+            layer = EpisodicMemory(SLOTS, retention.get(policy, **options))
+            layer.initial_state(1, tf.TensorSpec([WIDTH]))
+            layer.build((None, None, WIDTH))
+        return with_weights(layer)
 
     def inputs(rows):
         generator = np.random.default_rng(2)
         items = generator.normal(size=[rows, STEPS, WIDTH]).astype(np.float32)
-        if policy == "oracle":  # whose items say when they will be needed
+        if retention.get(policy).clairvoyant:  # whose items say when they will be needed
             items = np.floor(np.abs(items) * STEPS)
         length = np.array([STEPS, 2, 6, STEPS][:rows])
         return {"items": tf.constant(items), "mask": tf.sequence_mask(length, STEPS)}
@@ -96,28 +117,44 @@ def memory_under(policy: str, **options) -> Subject:
         scores = layer.replay(given["items"], decisions, seed=seed)
         return tf.where(decisions.ids >= 0, scores.logits, 0.0)
 
-    name = policy + "".join(f"-{option}" for option in options)
-    return Subject(name, make, inputs, run, pad, scalars, "memory", policy)
+    name = "-".join(filter(None, [policy, precision, *options]))
+    return Subject(name, make, inputs, run, pad, scalars, "memory")
 
 
-def reader_of_sentences(name: str, make: Callable[[], Reader]) -> Subject:
-    """A reader of word ids: one question a row about up to `SLOTS` sentences, some slots unused."""
+def sentences(rows: int) -> Tensors:
+    """One question a row about up to `SLOTS` sentences of word ids, some slots unused."""
+    generator = np.random.default_rng(2)
+    return {
+        "question": tf.constant(generator.integers(1, 9, [rows, 1, 3]), tf.int32),
+        "entries": tf.constant(generator.integers(0, 9, [rows, SLOTS, 4]), tf.int32),
+        "ids": tf.constant(IDS[:rows], tf.int64),
+    }
 
-    def build():
-        layer = make()
-        generator = np.random.default_rng(1)
-        for weight in layer.weights:
-            weight.assign(generator.normal(scale=0.5, size=weight.shape))
-        return layer
 
-    def inputs(rows):
-        generator = np.random.default_rng(2)
-        ids = np.array([[0, 4, 5], [-1, 3, -1], [7, 2, 9], [-1, 1, 6]])[:rows]
-        return {
-            "question": tf.constant(generator.integers(1, 9, [rows, 1, 3]), tf.int32),
-            "entries": tf.constant(generator.integers(0, 9, [rows, SLOTS, 4]), tf.int32),
-            "ids": tf.constant(ids, tf.int64),
-        }
+def frames(rows: int) -> Tensors:
+    """The same of small frames."""
+    generator = np.random.default_rng(2)
+    drawn = generator.integers(0, 256, [rows, SLOTS + 1, 8, 8, 3])
+    return {
+        "question": tf.constant(drawn[:, :1], tf.uint8),
+        "entries": tf.constant(drawn[:, 1:], tf.uint8),
+        "ids": tf.constant(IDS[:rows], tf.int64),
+    }
+
+
+def padded_slots(given: Tensors) -> Tensors:
+    """Two more slots, unused."""
+    rank = given["entries"].shape.rank
+    spare = [[0, 0], [0, 2]] + [[0, 0]] * (rank - 2)
+    return {
+        **given,
+        "entries": tf.pad(given["entries"], spare, constant_values=5),
+        "ids": tf.pad(given["ids"], [[0, 0], [0, 2]], constant_values=memory.EMPTY),
+    }
+
+
+def reader(name: str, make: Callable[[], Reader], inputs, scalars=None) -> Subject:
+    """A reader; `scalars` if its answer to one question does not depend on every weight."""
 
     def run(layer, given):
         query = layer.ask(given["question"][:, 0])
@@ -125,34 +162,105 @@ def reader_of_sentences(name: str, make: Callable[[], Reader]) -> Subject:
         return {"logits": answer.logits, "attention": answer.attention}
 
     def pad(given):
-        extra = {
-            "question": given["question"],
-            "entries": tf.pad(given["entries"], [[0, 0], [0, 2], [0, 0]], constant_values=5),
-            "ids": tf.pad(given["ids"], [[0, 0], [0, 2]], constant_values=memory.EMPTY),
-        }
-        return extra, lambda outputs: {
+        return padded_slots(given), lambda outputs: {
             "logits": outputs["logits"],
             "attention": outputs["attention"][:, :SLOTS],
         }
 
-    def scalars(layer, given):
+    def logits(layer, given):
         return run(layer, given)["logits"]
 
-    return Subject(name, build, inputs, run, pad, scalars, "reader")
+    return Subject(
+        name, lambda: with_weights(make()), inputs, run, pad, scalars or logits, "reader"
+    )
 
 
+def walked(layer: MQN, given: Tensors) -> tf.Tensor:
+    """The logits of three steps: what a recurrent reader remembers counts from the second on."""
+    parts = (layer.ask(given["question"][:, 0]), layer.encode(given["entries"]), given["ids"])
+    return layer.actor(layer.unroll(*(tf.repeat(part[:, None], 3, axis=1) for part in parts))[0])
+
+
+def view(name: str, make: Callable[[], keras.layers.Layer], inputs, weights, run=None) -> Subject:
+    """What a policy sees of entries; `weights` are those that it goes by."""
+
+    def see(layer, given):
+        return {"vectors": layer(given["entries"])}
+
+    run = run or see
+
+    def pad(given):
+        return padded_slots(given), lambda outputs: {
+            name: value[:, :SLOTS] for name, value in outputs.items()
+        }
+
+    def scalars(layer, given):
+        return tf.concat([tf.reshape(x, [-1]) for x in run(layer, given).values()], axis=0)
+
+    return Subject(name, lambda: with_weights(make()), inputs, run, pad, scalars, "view", weights)
+
+
+def matched(layer, given: Tensors) -> Tensors:
+    """The first sentence put to the memory as a question."""
+    vectors = layer.view(given["entries"])
+    _, match = layer((vectors[:, 0], vectors, given["ids"]))
+    return {"vectors": vectors, "match": match}
+
+
+def memn2n() -> MemN2N:
+    return MemN2N(9, sentence_length=4, units=6, max_slots=8)
+
+
+def small(cls: type[MQN]) -> MQN:
+    return cls(units=6, size=(8, 8), filters=(2, 3))
+
+
+def matching_view() -> PolicyView:
+    matching = memn2n().matching()
+    return PolicyView(matching.reader, matching)
+
+
+IDS = np.array([[0, 4, 5], [-1, 3, -1], [7, 2, 9], [-1, 1, 6]])
 SUBJECTS = [
     *(memory_under(name) for name in retention.NAMES),
     memory_under("s-lemn", shuffle=True),
     memory_under("st-lemn", shuffle=True),
-    reader_of_sentences("memn2n", lambda: MemN2N(9, sentence_length=4, units=6, max_slots=8)),
+    memory_under("im-lemn", "mixed_bfloat16"),
+    memory_under("st-lemn", "float16"),
+    reader("memn2n", memn2n, sentences),
+    reader("mqn", lambda: small(MQN), frames),
+    reader("frmqn", lambda: small(FRMQN), frames, walked),
+    view("policy-view", lambda: PolicyView(memn2n()), sentences, lambda view: [view.reader.words]),
+    view(
+        "policy-view-matching",
+        matching_view,
+        sentences,
+        lambda view: [view.reader.words, *view.matching.controller.trainable_weights],
+    ),
+    view(
+        "retention-view",
+        lambda: RetentionView(small(MQN), width=4),
+        frames,
+        lambda view: [
+            weight
+            for part in (view.narrow, view.reader.value, view.reader.eyes)
+            for weight in part.trainable_weights
+        ],
+    ),
+    view(
+        "matching",
+        lambda: memn2n().matching(),
+        sentences,
+        lambda layer: [layer.reader.words, *layer.controller.trainable_weights],
+        matched,
+    ),
 ]
 _LAYERS: dict[str, keras.layers.Layer] = {}
 
 
 def pytest_generate_tests(metafunc):
     """Runs a test that takes `subject` over all of them, one that takes `policy` over memories."""
-    for argument, kinds in (("subject", ("memory", "reader")), ("remember", ("memory",))):
+    for argument, kinds in (("subject", ("memory", "reader", "view")), ("remember", ("memory",))):
         if argument in metafunc.fixturenames:
             chosen = [subject for subject in SUBJECTS if subject.kind in kinds]
             rows = [  # what is made once for a subject is made in one process
@@ -175,6 +283,13 @@ def layer(subject) -> keras.layers.Layer:
     if subject.name not in _LAYERS:
         _LAYERS[subject.name] = subject.make()
     return _LAYERS[subject.name]
+
+
+@pytest.fixture
+def precision(request):
+    """Everything made in this test is made under the dtype policy it is parametrised with."""
+    with precision_of(request.param):
+        yield request.param
 
 
 @pytest.fixture

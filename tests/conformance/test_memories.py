@@ -1,4 +1,4 @@
-"""Laws 1 to 5 and 8, which every memory obeys whatever its policy."""
+"""Laws 1 to 5, 8 and 12, which every memory obeys whatever its policy."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROWS, SLOTS, WIDTH, STEPS = 3, 3, 6, 14
 @pytest.fixture
 def stream(remember) -> np.ndarray:
     items = np.random.default_rng(7).normal(size=[STEPS, ROWS, WIDTH]).astype(np.float32)
-    return np.floor(np.abs(items) * STEPS) if remember.policy.name == "oracle" else items
+    return np.floor(np.abs(items) * STEPS) if remember.policy.clairvoyant else items
 
 
 @pytest.fixture
@@ -134,3 +134,42 @@ def test_law_8_flat_and_back(lived, tmp_path):
         for one, other in zip(tf.nest.flatten(twin), tf.nest.flatten(state), strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
+
+
+BAD = {"nan": np.nan, "infinite": np.inf, "negative": -np.inf, "huge": 3e38}
+
+
+@pytest.mark.parametrize("bad", list(BAD))
+def test_law_12_one_bad_item_spoils_nothing(remember, stream, bad):
+    """It is seen as zeros would be, kept as it was given, and leaves no trace in the carry."""
+    items = np.transpose(stream, [1, 0, 2]).copy()
+    items[0, 5, :], items[1, 2, 3] = 0, 0
+    seed = seed_of(remember)
+    expected, wanted = remember(tf.constant(items), seed=seed)
+    spoilt = items.copy()
+    spoilt[0, 5, :], spoilt[1, 2, 3] = BAD[bad], BAD[bad]
+    state, decisions = remember(tf.constant(spoilt), seed=seed)
+    for name in decisions._fields:
+        one, other = getattr(decisions, name), getattr(wanted, name)
+        np.testing.assert_array_equal(one, other, err_msg=name)
+    for one, other in zip(
+        tf.nest.flatten(state.carry), tf.nest.flatten(expected.carry), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    for row in range(ROWS):
+        np.testing.assert_array_equal(state.entries[row], spoilt[row, state.ids[row].numpy()])
+    logits = remember.replay(remember.encode(tf.constant(spoilt)), decisions, seed=seed).logits
+    assert np.all(np.isfinite(logits))
+
+
+def test_law_12_step_by_step(remember, stream):
+    held = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
+    healthy, seed = held, seed_of(remember)
+    for t in range(STEPS):
+        item, clean = stream[t].copy(), stream[t].copy()
+        if t in (3, 4):
+            item[1], clean[1] = np.nan, 0
+        held, decision = remember.observe(held, item, seed=seed)
+        healthy, wanted = remember.observe(healthy, clean, seed=seed)
+        np.testing.assert_array_equal(decision.slot, wanted.slot)
+        np.testing.assert_array_equal(decision.keep, wanted.keep)

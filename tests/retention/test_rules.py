@@ -11,6 +11,7 @@ from lemn_tf import EpisodicMemory, memory, retention
 from lemn_tf.memory import NEVER, MemoryState
 from lemn_tf.retention import decide
 from lemn_tf.retention.base import eligible, gumbel
+from lemn_tf.retention.rules import EXACT, in_order
 
 
 def cells_of(ids, pinned=(), expired=()) -> MemoryState:
@@ -122,14 +123,69 @@ def test_lru_listens_to_attention():
         layer.attend(state, tf.zeros([1, 4]))
 
 
-def test_lru_keeps_count_of_long_streams():
-    """2 ** 24 + 1 is no float32: clocks must not be carried as floats."""
-    layer = EpisodicMemory(2, "lru")
+@pytest.mark.parametrize("clock", [2**24, 2**40, 2**61])
+def test_clocks_count_exactly_at_any_age(clock):
+    """2 ** 24 + 1 is no float32: neither clocks nor ages may be taken for floats."""
+    item = tf.zeros([1, 1])
+    for name, expected in (("fifo", [3, 4, 5]), ("lru", [0, 4, 5]), ("lifo", [0, 1, 2])):
+        layer = EpisodicMemory(3, name)
+        state = layer.initial_state(1, tf.TensorSpec([1]))
+        state = state._replace(clock=state.clock + clock)
+        for t in range(6):
+            state, _ = layer.observe(state, item)
+            if t == 2:
+                state = layer.attend(state, tf.constant([[0.9, 0.1, 0.0]]))
+            if t == 3:
+                state = layer.attend(state, tf.constant([[0.9, 0.1, 0.0]]))
+        assert (state.ids.numpy() - clock).tolist() == [expected]
+
+
+def aged(name, now, arrivals, used=None, pinned=()):
+    """Which of three entries and a newcomer leaves at the clock `now`."""
+    layer = EpisodicMemory(3, name)
     state = layer.initial_state(1, tf.TensorSpec([1]))
-    state = state._replace(clock=state.clock + 2**24)
-    for _ in range(4):
-        state, _ = layer.observe(state, tf.zeros([1, 1]))
-    assert state.ids.numpy().tolist() == [[2**24 + 2, 2**24 + 3]]
+    state = state._replace(ids=tf.constant([arrivals], tf.int64), clock=tf.constant([now]))
+    state = state._replace(pinned=tf.constant([[i in pinned for i in range(3)]]))
+    if used is not None:
+        state = state._replace(carry=tf.constant([used], tf.int64))
+    return int(layer.observe(state, tf.zeros([1, 1]), pinned=True)[1].slot[0])
+
+
+@pytest.mark.parametrize("now", [2**40, 2**62])
+def test_old_entries_are_told_apart_however_old(now):
+    assert aged("fifo", now, [5, 6, 7], pinned=[0]) == 1
+    assert aged("lifo", now, [5, 6, 7]) == 2  # the newcomer is pinned
+    assert aged("lifo", now, [5, 6, 7], pinned=[2]) == 1
+    base = now - 2**30
+    for used in itertools.permutations([base, base + 1, base + 2]):
+        assert aged("lru", now, [5, 6, 7], list(used)) == used.index(base)
+
+
+@pytest.mark.parametrize("dtype", [tf.int64, tf.float64])
+def test_the_oracle_reads_clocks_exactly(dtype):
+    start = 2**40
+    layer = EpisodicMemory(2, "oracle")
+    state = layer.initial_state(1, tf.TensorSpec([2], dtype))
+    state = state._replace(clock=state.clock + start)
+    needed = [[start + 11, -1], [start + 10, -1], [start + 4, start + 12], [-1, -1]]
+    gone = []
+    for item in needed:
+        state, decision = layer.observe(state, tf.constant([item], dtype))
+        gone.append(int(decision.evicted[0]))
+    assert gone == [-1, -1, start, start + 3]
+
+
+def test_large_numbers_keep_their_order():
+    numbers = [3, EXACT - 1, EXACT, EXACT + 1, 2**40, 2**40 + 1, 2**62, 2**62 + 1]
+    order = np.random.default_rng(0).permutation(len(numbers))
+    shuffled = tf.constant([[numbers[i] for i in order]])
+    ranked = in_order(shuffled)[0].numpy()
+    assert [numbers[i] for i in order[np.argsort(ranked)]] == numbers
+    assert len(set(ranked)) == len(numbers)
+    few = tf.constant([[5, 0, EXACT - 1]], tf.int64)
+    np.testing.assert_array_equal(in_order(few), tf.cast(few, tf.float32))
+    both = tf.concat([few, shuffled[:, :3]], axis=0)  # a row alone is that row in a batch
+    np.testing.assert_array_equal(in_order(both)[0], few[0])
 
 
 def test_oracle_is_the_best_there_is():

@@ -1,0 +1,70 @@
+"""Whatever is registered with Keras can be written down and made again from what was written."""
+
+import importlib
+import json
+import pkgutil
+
+import keras
+import pytest
+
+import lemn_tf
+from lemn_tf import EpisodicMemory, retention
+from lemn_tf.agents.maze import Navigator, RetentionView
+from lemn_tf.model import PolicyView, StreamReader
+from lemn_tf.readers import FRMQN, MQN, MemN2N
+from lemn_tf.readers.mqn import FrameEncoder
+from lemn_tf.text import Vocabulary
+
+TINY = {"units": 6, "size": (8, 8), "filters": (2, 3)}
+
+
+def memn2n():
+    return MemN2N(9, sentence_length=4, units=6, hops=2, max_slots=8)
+
+
+EXAMPLES = {
+    "EpisodicMemory": lambda: EpisodicMemory(7, retention.get("s-lemn", hidden=3)),
+    "FIFO": lambda: retention.get("fifo"),
+    "FRMQN": lambda: FRMQN(actions=4, **TINY),
+    "FrameEncoder": lambda: FrameEncoder((8, 12), (2, 5)),
+    "InputMatching": lambda: retention.InputMatching(retention.Similarity(5)),
+    "LIFO": lambda: retention.get("lifo"),
+    "LRU": lambda: retention.get("lru"),
+    "MQN": lambda: MQN(actions=4, **TINY),
+    "Matching": lambda: memn2n().matching(),
+    "MemN2N": memn2n,
+    "Navigator": lambda: Navigator("frmqn", 3, "st-lemn", width=5, hidden=2, **TINY),
+    "Oracle": lambda: retention.get("oracle"),
+    "PolicyView": lambda: PolicyView(memn2n()),
+    "RetentionView": lambda: RetentionView(MQN(**TINY), width=5),
+    "Similarity": lambda: retention.Similarity(5),
+    "Spatial": lambda: retention.Spatial(units=6, hidden=3, shuffle=True),
+    "SpatialEncoder": lambda: retention.SpatialEncoder(units=5),
+    "SpatioTemporal": lambda: retention.SpatioTemporal(units=6, hidden=3),
+    "StreamReader": lambda: StreamReader(memn2n(), 3, retention.get("st-lemn", hidden=2)),
+    "Uniform": lambda: retention.get("uniform"),
+    "Vocabulary": lambda: Vocabulary.build(["Mary went home", "John left"], ["home"]),
+}
+"""One of each class, with settings that are not the defaults."""
+
+
+def test_every_registered_class_is_here():
+    for module in pkgutil.walk_packages(lemn_tf.__path__, "lemn_tf."):
+        importlib.import_module(module.name)
+    registered = [name for name in keras.saving.get_custom_objects() if name.startswith("lemn_tf>")]
+    assert sorted(name.removeprefix("lemn_tf>") for name in registered) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_a_configuration_says_everything(name):
+    """It is plain JSON, it names every argument, and it gives the same thing again."""
+    one = EXAMPLES[name]()
+    config = one.get_config()
+    written = json.dumps(config, sort_keys=True, default=tuple)
+    again = type(one).from_config(json.loads(written))
+    assert json.dumps(again.get_config(), sort_keys=True, default=tuple) == written
+    asked = one.options() if isinstance(one, retention.RetentionPolicy) else ()
+    assert set(asked) <= set(config)
+    assert [w.shape for w in again.weights] == [w.shape for w in one.weights]
+    by_keras = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(one))
+    assert type(by_keras) is type(one)
