@@ -36,7 +36,7 @@ class EpisodicMemory(keras.layers.Layer):
         initial_state: the `MemoryState` to go on from; default an empty one.
         mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
             items, as Keras' `Masking` gives, is heeded.
-        training: sample evictions instead of taking the likeliest.
+        training: sample evictions instead of taking the likeliest, if the policy learns.
         seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
         after_step: called with the step and the memory after it; returns the memory with other
             pins, expiries or carry, or with entries forgotten. It may not change entries.
@@ -185,7 +185,7 @@ class EpisodicMemory(keras.layers.Layer):
             item: nest of `[B, ...]`.
             pinned: whether the item may never be evicted, scalar or `[B]`.
             ttl: after how many further items it expires, scalar or `[B]`; default never.
-            training: sample the eviction instead of taking the likeliest.
+            training: sample the eviction instead of taking the likeliest, if the policy learns.
             seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
 
         Returns:
@@ -211,7 +211,8 @@ class EpisodicMemory(keras.layers.Layer):
 
     def _seed(self, training, seed):
         if seed is None:
-            return tf.cast(self._seeds.next(), tf.int32) if training else None
+            draws = training and (self.policy.learns or self.policy.stochastic)
+            return tf.cast(self._seeds.next(), tf.int32) if draws else None
         seed = tf.convert_to_tensor(seed)
         if not seed.dtype.is_integer or not seed.shape.is_compatible_with([2]):
             raise ValueError(f"seed must be two integers; got {seed.dtype.name} {seed.shape}")
@@ -240,7 +241,7 @@ class EpisodicMemory(keras.layers.Layer):
             if watching.instead is not None:
                 return watching.answer()
             slots = slots or watching.slots
-            if training and seed is None:
+            if training and seed is None and self.policy.learns:
                 seed = watching.next_seed()
         items = tf.nest.map_structure(tf.convert_to_tensor, items)
         mask = _stream_mask(items, mask)

@@ -277,8 +277,7 @@ class StreamReader(RetentionTrainer):
 
     def _make_programs(self):
         super()._make_programs()
-        jit = bool(self.compiled_with_xla)
-        self._examined = tf.function(self._examine, autograph=False, jit_compile=jit)
+        self._examined = self.program(self._examine)
 
     def losses_of(
         self,

@@ -150,3 +150,7 @@ class ActorCritic:
 
     def get_config(self):
         return dataclasses.asdict(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)

@@ -106,3 +106,7 @@ class Hindsight:
 
     def get_config(self):
         return dataclasses.asdict(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)

@@ -70,6 +70,7 @@ class MemoryModel(RetentionTrainer):
         random_memories: float = 0.5,
         share: tuple[float, float] = (0.2, 1.0),
         variants: int = 64,
+        warmup: int | None = None,
         **kwargs,
     ):
         """As in Keras, and how the memories are trained.
@@ -84,9 +85,15 @@ class MemoryModel(RetentionTrainer):
             share: range of the share of the stream that such a memory holds.
             variants: how many evicted items of a stream are tried in hindsight; of longer streams
                 a random choice of so many.
+            warmup: updates over which the policy's part grows from nothing to all. What comes
+                behind the memory learns from random memories alone at first: a policy that learns
+                beside a head that cannot read yet gets used to its mistakes. Default a fifth of
+                the first `fit`, and at most 200.
         """
         self.random_memories, self.share, self.variants = random_memories, share, variants
+        self.warmup = warmup
         own = {"random_memories": random_memories, "share": list(share), "variants": variants}
+        own["warmup"] = warmup
         self.sample_loss = None if loss is None else SampleLoss(loss, kwargs.get("loss_weights"))
         super().compile(optimizer, loss, *args, retention=retention, own=own, **kwargs)
 
@@ -95,23 +102,33 @@ class MemoryModel(RetentionTrainer):
     def losses_of(self, data: Nest, seed: tf.Tensor, entropy: tf.Tensor, slots: int | None):
         """See `RetentionTrainer.losses_of`; `data` is what `fit` was given: x, y and weights."""
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+        if not self.built:
+            self(x)  # apart from the tape, which is to see one call
         with MemoryTape(seed, slots=slots) as tape:
             y_pred = self(x, training=True)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=weight, training=True)
         learners = self._learners(tape.calls)
         total, logs, shares = loss, {}, len(learners)
+        begun = self._begun()
         for number in learners:
             lesson = Lesson(self, x, y, weight, y_pred, tape.calls, number)
-            part = lesson.random_loss(self.share, seed) if self.random_memories else None
-            if part is not None:
-                total += self.random_memories * (part - loss) / shares
+            if self.random_memories:
+                part = lesson.random_loss(self.share, seed)
+                total += (1.0 - begun * (1.0 - self.random_memories)) * (part - loss) / shares
                 logs["random_memory_loss"] = logs.get("random_memory_loss", 0.0) + part / shares
             critic = self.critic_of(number, lesson.scores.features)
             rollout = lesson.rollout(critic, self.variants, seed)
             part, shown = self.retention_loss(rollout, entropy)
-            total += part
+            total += begun * part
             logs.update(shown)
         return total, loss, y_pred, logs
+
+    def _begun(self) -> tf.Tensor | float:
+        """How much of the policy's part counts by now, 0 to 1."""
+        warmup = min(200, self.updates // 5) if self.warmup is None else self.warmup
+        if not warmup or not self.random_memories:
+            return 1.0
+        return tf.minimum(tf.cast(self.optimizer.iterations, tf.float32) / warmup, 1.0)
 
     def _learners(self, calls: Sequence[Call]) -> list[int]:
         """Which of the memories are to be trained; says what is wrong if none is."""

@@ -52,7 +52,8 @@ class RetentionTrainer(keras.Model):
             retention: what trains the policies: a name, an objective or several, or None.
             slots: size of the memories while training; None for their own.
             seed: of all sampling; a training is a function of it and the data.
-            updates: how many there will be, for objectives with a schedule.
+            updates: how many there will be, for what has a schedule; default those of the first
+                `fit`, as far as it says.
             shards: parts of a batch whose gradients are computed side by side, one core each; a
                 batch that they do not divide is taken whole.
             jit_compile: compile with XLA; "auto" does unless the model cannot be compiled.
@@ -67,17 +68,29 @@ class RetentionTrainer(keras.Model):
         self._retention_config["jit_compile"] = jit_compile
         self.objectives, self.agent = chosen, agent
         self.training_slots, self.seed, self.shards = slots, seed, shards
-        self.updates = max(updates or 1, 1)
+        self.updates, self._planned = max(updates or 1, 1), updates is not None
         self.compiled_with_xla = jit_compile
-        program = (chosen, slots, bool(jit_compile), str(own), id(loss))
+        program = (chosen, slots, bool(jit_compile), self.run_eagerly, str(own), id(loss))
         if program != getattr(self, "_program", None):
             self._program = program
             self._make_programs()
-        self._meters = {}
+        self.__dict__["_meters"] = {}  # past Keras, which adds nothing to a model that is built
 
     def _make_programs(self):
-        jit = bool(self.compiled_with_xla)
-        self._gradients = tf.function(self.gradients, autograph=False, jit_compile=jit)
+        self._gradients = self.program(self.gradients)
+
+    def program(self, function: Any) -> Any:
+        """A function of the model as `compile` asked for: in a graph, with XLA, or as it is."""
+        if self.run_eagerly:
+            return function
+        return tf.function(function, autograph=False, jit_compile=bool(self.compiled_with_xla))
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, *args, **kwargs):
+        """As in Keras; the first call says how many updates there will be, for schedules."""
+        if not self._planned:
+            steps = kwargs.get("steps_per_epoch") or _batches(x, batch_size)
+            self.updates, self._planned = max(steps * epochs, 1), True
+        return super().fit(x, y, batch_size, epochs, *args, **kwargs)
 
     # -- one update -------------------------------------------------------------------------------
 
@@ -255,6 +268,16 @@ class RetentionTrainer(keras.Model):
             if critics:
                 self._create_critics(critics)
             self.optimizer.build(self.trainable_variables)
+
+
+def _batches(x: Any, batch_size: int | None) -> int:
+    """How many batches an epoch of this data has, or a guess where nothing tells."""
+    if isinstance(x, tf.data.Dataset):
+        return max(int(x.cardinality()), 1000 if x.cardinality() < 0 else 1)
+    if hasattr(x, "num_batches"):
+        return x.num_batches or 1000
+    leaves = [leaf for leaf in tf.nest.flatten(x) if hasattr(leaf, "shape")]
+    return -(-leaves[0].shape[0] // (batch_size or 32)) if leaves else 1000
 
 
 def check_shards(shards: int, batch_size: int) -> None:
