@@ -47,6 +47,7 @@ def actor_critic_loss(
     discount: float,
     gae_lambda: float,
     ends: tf.Tensor | None = None,
+    rollouts: int = 1,
 ) -> Losses:
     """Policy gradient with normalised advantages, squared error of the values, and entropy.
 
@@ -61,6 +62,8 @@ def actor_critic_loss(
         gae_lambda: lambda of the generalised advantage.
         ends: `[B, T]` bool, steps that no later reward or value counts for; default the last valid
             one of each stream.
+        rollouts: so many rows beside each other are one stream, lived through with other draws.
+            What an action was worth is then told from how the others fared from the same step on.
     """
     if ends is None:
         ends = ~tf.concat([valid[:, 1:], tf.zeros_like(valid[:, :1])], axis=1)
@@ -76,6 +79,10 @@ def actor_critic_loss(
         time_major=False,
     )
     returns = tf.stop_gradient(advantages + fixed)
+    if rollouts > 1:
+        same = tf.reshape(advantages, [-1, rollouts, advantages.shape[1]])
+        same -= tf.reduce_mean(same, axis=1, keepdims=True)
+        advantages = tf.reshape(same, tf.shape(advantages))
     weight = tf.cast(free, values.dtype)
     count = tf.maximum(tf.reduce_sum(weight), 1.0)
     mean = tf.reduce_sum(advantages * weight) / count
@@ -101,6 +108,8 @@ class ActorCritic:
             at the beginning).
         value: weight of the value loss.
         reward: "sign" for +1 / -1 an answer as in the paper, "probability" of the right answer.
+        rollouts: rows of a batch, beside each other, that are the same stream; see
+            `actor_critic_loss`.
     """
 
     discount: float = 0.95
@@ -109,6 +118,7 @@ class ActorCritic:
     final_entropy: float | None = dataclasses.field(default=None, compare=False)
     value: float = 0.5
     reward: str = "sign"
+    rollouts: int = 1
 
     def __post_init__(self):
         if self.reward not in ("sign", "probability"):
@@ -133,6 +143,7 @@ class ActorCritic:
             tf.sequence_mask(episode["length"], steps),
             self.discount,
             self.gae_lambda,
+            rollouts=self.rollouts,
         )
         shown = {
             "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),

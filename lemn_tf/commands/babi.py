@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -36,10 +37,11 @@ class Settings:
     Attributes:
         train, valid: files in bAbI's text format.
         policy, slots: of the memory.
-        recipe, trainer: see `lemn_tf.recipes`.
+        recipe, trainer: see `lemn_tf.recipes`; under "lemn", "a2c" has a recipe of its own.
         episodes: new lengths of phases by name.
         units: d in the paper.
-        hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4.
+        hidden: width of h in S-LEMN and ST-LEMN; None for the paper's d / 4, or what the recipe
+            takes instead (`recipes.WIDE`).
         shuffle: the appendix's ablation.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
@@ -76,25 +78,33 @@ class Settings:
         return self.policy in LEARNED
 
     @property
+    def chosen(self) -> str:
+        """The recipe that this comes to with its trainer."""
+        return recipes.chosen(self.recipe, self.trainer)
+
+    @property
+    def width(self) -> int | None:
+        """Width of h for the policy; None for its own default."""
+        wide = self.hidden is None and self.chosen in recipes.WIDE
+        return self.units if wide else self.hidden
+
+    @property
     def _size(self) -> float:
         """The size of memory for `recipes.get`: nothing gives an infinite one more room."""
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
-        changes = {}
-        for name in (self.trainer, self.policy):
-            changes |= recipes.SUITED.get((self.recipe, name), {})
-        changes |= self.changes
-        phases = recipes.get(self.recipe, self.trainer, self.episodes, self._size, **changes)
+        changes = recipes.SUITED.get((self.chosen, self.policy), {}) | self.changes
+        phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
-            phases = phases[recipes.reader_phases(self.recipe) :]
+            phases = phases[recipes.reader_phases(self.chosen) :]
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> Settings:
         """The same with so many episodes for the policy, where no length was asked for."""
-        lengths = recipes.policy_lengths(self.recipe, episodes, self._size)
+        lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
 
@@ -137,7 +147,7 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
     policy = settings.policy
     if policy in RECURRENT:
-        policy = retention.get(policy, hidden=settings.hidden, shuffle=settings.shuffle)
+        policy = retention.get(policy, hidden=settings.width, shuffle=settings.shuffle)
     return StreamReader(reader, settings.slots, policy, vocabulary)
 
 
@@ -153,7 +163,7 @@ def objectives(phase: Phase) -> list:
         elif name == "a2c":
             from lemn_tf.agents.actor_critic import ActorCritic
 
-            made.append(ActorCritic(reward=phase.reward, **common))
+            made.append(ActorCritic(reward=phase.reward, rollouts=phase.rollouts, **common))
         else:
             raise ValueError(f"unknown objective {name!r}; known are hindsight, a2c")
     return made
@@ -180,7 +190,7 @@ def train(
     model = build(settings, words, data.sentence_length)
     phases = settings.phases()
     if settings.reader_from is not None:
-        last = recipes.reader_phases(settings.recipe) - 1
+        last = recipes.reader_phases(settings.chosen) - 1
         weights = training.reader_after(settings.reader_from, last)
         model.reader.set_weights(weights)
     run = None
@@ -199,14 +209,15 @@ def train(
     def batches(index: int, phase: Phase, start: int) -> tf.data.Dataset:
         seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
         ready = data.batches(
-            phase.batch_size,
+            phase.batch_size // phase.rollouts,
             buckets=BUCKETS,
             shuffle_seed=seed,
             repeat=True,
             drop_remainder=True,
             start=start,
         )
-        return renamed(ready, groups if phase.rename else [], words.size, seed, start)
+        ready = renamed(ready, groups if phase.rename else [], words.size, seed, start)
+        return ready if phase.rollouts == 1 else ready.map(partial(repeated, times=phase.rollouts))
 
     training.train(
         model,
@@ -221,6 +232,11 @@ def train(
         callbacks,
     )
     return model
+
+
+def repeated(episode: dict[str, tf.Tensor], times: int) -> dict[str, tf.Tensor]:
+    """Every stream of a batch so many times, beside each other."""
+    return {name: tf.repeat(value, times, axis=0) for name, value in episode.items()}
 
 
 def _digest(path: str | os.PathLike) -> str:
