@@ -87,7 +87,7 @@ _POLICY_NEXT = (
     ),
 )
 _ACTOR_CRITIC = Phase(
-    "policy", 128_000, objectives=("a2c",), discount=0.95, entropy=0.03, rollouts=4
+    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.04, rollouts=4
 )
 
 RECIPES = {
@@ -96,7 +96,7 @@ RECIPES = {
         *_READER_FIRST,
         _ACTOR_CRITIC,
         dataclasses.replace(
-            _ACTOR_CRITIC, name="anneal", episodes=32_000, final_rate=0.03, final_entropy=0.005
+            _ACTOR_CRITIC, name="anneal", episodes=40_000, final_rate=0.03, final_entropy=0.01
         ),
     ),
     "paper": (

@@ -47,6 +47,7 @@ _S = (20.30, 40.60, 5.00, 4.80, 5.10)
 _SHUFFLED_S = (37.50, 41.60, 12.70, 38.40, 17.70)
 _SHUFFLED_ST = (34.70, 40.60, 7.10, 38.00, 6.30)
 _ST = (17.50, 11.70, 4.60, 3.90, 5.60)
+_ACTOR_CRITIC = (320_000, 160_000, 80_000, 64_000, 32_000)
 _PAPER_STEPS = (200_000, 200_000, 200_000, 200_000, 400_000)
 _THRICE = (3, 3, 3, 3, 3)
 ROWS = {
@@ -56,7 +57,7 @@ ROWS = {
         Row("st-lemn", "st-lemn", "lemn", (240_000, *_usual(160_000)[1:]), _ST, seeds=_THRICE),
         Row("s-lemn", "s-lemn", "lemn", _usual(64_000), _S, seeds=_THRICE),
         Row("im-lemn", "im-lemn", "lemn", _usual(160_000), _IM, seeds=_THRICE),
-        Row("st-lemn-a2c", "st-lemn", "lemn", _usual(160_000), _ST, "a2c", seeds=_THRICE),
+        Row("st-lemn-a2c", "st-lemn", "lemn", _ACTOR_CRITIC, _ST, "a2c", seeds=_THRICE),
         Row("fifo-paper", "fifo", "paper", _usual(16_000), _FIFO),
         Row("st-lemn-paper", "st-lemn", "paper", _PAPER_STEPS, _ST, seeds=(3, 3, 3, 3, 5)),
         Row("s-lemn-paper", "s-lemn", "paper", _PAPER_STEPS, _S),
