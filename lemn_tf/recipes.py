@@ -87,7 +87,7 @@ _POLICY_NEXT = (
     ),
 )
 _ACTOR_CRITIC = Phase(
-    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.04, rollouts=4
+    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.03, rollouts=4
 )
 
 RECIPES = {
