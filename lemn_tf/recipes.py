@@ -5,10 +5,11 @@ start, random parts of whole stories), then policy and reader learn together, th
 of the time on random parts so that the two do not co-adapt. The policy learns with ten slots before
 it has to do with fewer: what two facts are worth together shows while both of them are still there.
 It learns from stories as they are, which shows it the way, and in the end from stories with names
-exchanged, which keeps it from learning them by heart. `paper` is the procedure of the paper: the
-reader is pretrained under FIFO, then everything learns jointly by actor-critic. The paper has
-50,000 and 200,000 steps, not saying how many episodes make one; ours are 12,500 and 6,250 updates
-of 32 episodes.
+exchanged, which keeps it from learning them by heart. `a2c` takes its place where the actor-critic
+alone trains the policy: it goes on at a constant rate for long, and slows down in the end. `paper`
+is the procedure of the paper: the reader is pretrained under FIFO, then everything learns jointly
+by actor-critic. The paper has 50,000 and 200,000 steps, not saying how many episodes make one; ours
+are 12,500 and 6,250 updates of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
 ['linear start', 'reader', 'roomy', 'policy', 'polish']
@@ -45,6 +46,8 @@ class Phase:
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
         reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
+        rollouts: how often an update lives through each of its stories: the actor-critic then
+            tells what an action was worth from how the others of the same story fared.
         rename: whether names are exchanged at random, where the data knows how.
     """
 
@@ -66,6 +69,7 @@ class Phase:
     entropy: float = 0.1
     final_entropy: float | None = None
     reward: str = "sign"
+    rollouts: int = 1
     rename: bool = False
 
 
@@ -85,9 +89,19 @@ _POLICY_NEXT = (
         rename=True,
     ),
 )
+_ACTOR_CRITIC = Phase(
+    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.03, rollouts=4
+)
 
 RECIPES = {
     "lemn": (*_READER_FIRST, *_POLICY_NEXT),
+    "a2c": (
+        *_READER_FIRST,
+        _ACTOR_CRITIC,
+        dataclasses.replace(
+            _ACTOR_CRITIC, name="anneal", episodes=40_000, final_rate=0.03, final_entropy=0.01
+        ),
+    ),
     "paper": (
         Phase("fifo", 400_000, 1e-3, acting="fifo", on_policy=1.0, on_subsets=0.0),
         Phase(
@@ -104,23 +118,33 @@ RECIPES = {
 }
 """The known recipes by name."""
 
-SUITED = {"a2c": {"discount": 0.95, "entropy": 0.03}}
-"""Changes that suit a trainer. The actor-critic learns from single rewards, which a shorter view
-and less noise make clearer."""
+WIDE = ("a2c",)
+"""Recipes under which h of a policy that has one is as wide as d, where no width was asked for."""
 
 
-def suited(recipe: str, trainer: str | None, policy: RetentionPolicy) -> dict[str, Any]:
-    """Changes to a recipe that suit its trainer and, before that, its policy (`policy.suited`).
+def chosen(recipe: str, trainer: str | None = None) -> str:
+    """The name of the recipe for a trainer: the actor-critic alone has one of its own.
+
+    Example:
+
+    >>> chosen("lemn"), chosen("lemn", "a2c"), chosen("paper", "a2c")
+    ('lemn', 'a2c', 'paper')
+    """
+    return "a2c" if (recipe, trainer) == ("lemn", "a2c") else recipe
+
+
+def suited(recipe: str, policy: RetentionPolicy) -> dict[str, Any]:
+    """Changes to a recipe that suit its policy (`policy.suited`).
 
     The paper's procedure stays as the paper has it.
 
     Example:
 
     >>> from lemn_tf import retention
-    >>> suited("lemn", "a2c", retention.get("im-lemn"))
-    {'discount': 0.95, 'entropy': 0.5}
+    >>> suited("lemn", retention.get("im-lemn")), suited("paper", retention.get("im-lemn"))
+    ({'entropy': 0.5}, {})
     """
-    return {} if recipe == "paper" else {**SUITED.get(trainer, {}), **policy.suited}
+    return {} if recipe == "paper" else dict(policy.suited)
 
 
 def get(

@@ -280,12 +280,29 @@ def test_recipes_can_be_changed():
     assert [phase.episodes for phase in phases][2:] == [40_000, 64, 80_000]
     assert [phase.entropy for phase in phases] == [0.1, 0.1, 0.2, 0.2, 0.2]  # where a policy learns
     for wrong, message in (
-        ({"recipe": "best"}, "unknown recipe 'best'; known are lemn, paper"),
+        ({"recipe": "best"}, "unknown recipe 'best'; known are lemn, a2c, paper"),
         ({"recipe": "lemn", "trainer": "dqn"}, "unknown trainer 'dqn'"),
         ({"recipe": "lemn", "episodes": {"joint": 1}}, "no phase 'joint'"),
     ):
         with pytest.raises(ValueError, match=message):
             recipes.get(**wrong)
+
+
+def test_the_actor_critic_alone_has_a_recipe_of_its_own():
+    ours, alone = recipes.get("lemn"), recipes.get(recipes.chosen("lemn", "a2c"), "a2c")
+    assert alone[:2] == ours[:2]  # the same reader
+    *constant, last = alone[2:]
+    assert all(phase.final_rate == 1 and phase.final_entropy is None for phase in constant)
+    assert last.final_rate < 1
+    assert last.final_entropy < last.entropy
+    for phase in alone[2:]:
+        assert phase.objectives == ("a2c",)
+        assert phase.reward == "sign"
+        assert phase.slots is None
+        assert phase.batch_size % phase.rollouts == 0
+    assert sum(p.episodes for p in constant) > 2 * last.episodes
+    for recipe, trainer in (("lemn", None), ("lemn", "both"), ("paper", "a2c")):
+        assert recipes.chosen(recipe, trainer) == recipe
 
 
 def test_a_phase_with_more_room_is_for_smaller_memories():

@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -36,10 +37,11 @@ class Settings:
     Attributes:
         train, valid: files in bAbI's text format.
         policy, slots: of the memory.
-        recipe, trainer: see `lemn_tf.recipes`.
+        recipe, trainer: see `lemn_tf.recipes`; under "lemn", "a2c" has a recipe of its own.
         episodes: new lengths of phases by name.
         units: d in the paper.
-        hidden: width of h, for policies that have one; None for the paper's d / 4.
+        hidden: width of h, for policies that have one; None for the paper's d / 4, or what the
+            recipe takes instead (`recipes.WIDE`).
         shuffle: the appendix's ablation, for policies that can.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
@@ -78,23 +80,33 @@ class Settings:
         return retention.get(self.policy).learns
 
     @property
+    def chosen(self) -> str:
+        """The recipe that this comes to with its trainer."""
+        return recipes.chosen(self.recipe, self.trainer)
+
+    @property
+    def width(self) -> int | None:
+        """Width of h for the policy; None for its own default."""
+        wide = self.hidden is None and self.chosen in recipes.WIDE
+        return self.units if wide else self.hidden
+
+    @property
     def _size(self) -> float:
         """The size of memory for `recipes.get`: nothing gives an infinite one more room."""
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
-        changes = recipes.suited(self.recipe, self.trainer, retention.get(self.policy))
-        changes |= self.changes
-        phases = recipes.get(self.recipe, self.trainer, self.episodes, self._size, **changes)
+        changes = recipes.suited(self.chosen, retention.get(self.policy)) | self.changes
+        phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         if self.reader_from is not None:
-            phases = phases[recipes.reader_phases(self.recipe) :]
+            phases = phases[recipes.reader_phases(self.chosen) :]
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> Settings:
         """The same with so many episodes for the policy, where no length was asked for."""
-        lengths = recipes.policy_lengths(self.recipe, episodes, self._size)
+        lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
 
@@ -136,7 +148,7 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     keras.utils.set_random_seed(settings.seed)
     reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
     policy = settings.policy
-    given = {"hidden": settings.hidden, "shuffle": settings.shuffle}
+    given = {"hidden": settings.width, "shuffle": settings.shuffle}
     known = retention.find(policy).options()
     options = {name: given[name] for name in given if name in known and given[name] is not None}
     if options:
@@ -154,7 +166,7 @@ def objectives(phase: Phase) -> list:
         if name == "hindsight":
             made.append(Hindsight(**common))
         elif name == "a2c":
-            made.append(ActorCritic(reward=phase.reward, **common))
+            made.append(ActorCritic(reward=phase.reward, rollouts=phase.rollouts, **common))
         else:
             raise ValueError(f"unknown objective {name!r}; known are hindsight, a2c")
     return made
@@ -181,7 +193,7 @@ def train(
     model = build(settings, words, data.sentence_length)
     phases = settings.phases()
     if settings.reader_from is not None:
-        last = recipes.reader_phases(settings.recipe) - 1
+        last = recipes.reader_phases(settings.chosen) - 1
         weights = training.reader_after(settings.reader_from, last)
         model.reader.set_weights(weights)
     run = None
@@ -200,14 +212,15 @@ def train(
     def batches(index: int, phase: Phase, start: int) -> tf.data.Dataset:
         seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
         ready = data.batches(
-            phase.batch_size,
+            phase.batch_size // phase.rollouts,
             buckets=BUCKETS,
             shuffle_seed=seed,
             repeat=True,
             drop_remainder=True,
             start=start,
         )
-        return renamed(ready, groups if phase.rename else [], words.size, seed, start)
+        ready = renamed(ready, groups if phase.rename else [], words.size, seed, start)
+        return ready if phase.rollouts == 1 else ready.map(partial(repeated, times=phase.rollouts))
 
     item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
     training.train(
@@ -252,6 +265,11 @@ def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool
         )
         return None
     return agents.Driven(agent, model) if driver else agent
+
+
+def repeated(episode: dict[str, tf.Tensor], times: int) -> dict[str, tf.Tensor]:
+    """Every stream of a batch so many times, beside each other."""
+    return {name: tf.repeat(value, times, axis=0) for name, value in episode.items()}
 
 
 def _digest(path: str | os.PathLike) -> str:

@@ -23,7 +23,7 @@ COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("lar
 class Row:
     """A row of the tables: how it is trained, and what the paper reports in each column.
 
-    `episodes` are those that train the policy, in each column.
+    `episodes` are those that train the policy and `seeds` the trainings, in each column.
     """
 
     name: str
@@ -31,7 +31,9 @@ class Row:
     recipe: str
     episodes: tuple[int, ...]
     paper: tuple[float, ...]
+    trainer: str | None = None
     shuffle: bool = False
+    seeds: tuple[int, ...] = (1, 1, 1, 1, 1)
 
 
 def _usual(episodes: int) -> tuple[int, ...]:
@@ -45,17 +47,21 @@ _S = (20.30, 40.60, 5.00, 4.80, 5.10)
 _SHUFFLED_S = (37.50, 41.60, 12.70, 38.40, 17.70)
 _SHUFFLED_ST = (34.70, 40.60, 7.10, 38.00, 6.30)
 _ST = (17.50, 11.70, 4.60, 3.90, 5.60)
+_ACTOR_CRITIC = (320_000, 160_000, 160_000, 128_000, 64_000)
+_PAPER_STEPS = (200_000, 200_000, 200_000, 200_000, 400_000)
+_THRICE = (3, 3, 3, 3, 3)
 ROWS = {
     row.name: row
     for row in (
-        Row("fifo", "fifo", "lemn", _usual(16_000), _FIFO),
-        Row("st-lemn", "st-lemn", "lemn", (240_000, *_usual(160_000)[1:]), _ST),
-        Row("s-lemn", "s-lemn", "lemn", _usual(64_000), _S),
-        Row("im-lemn", "im-lemn", "lemn", _usual(160_000), _IM),
+        Row("fifo", "fifo", "lemn", _usual(16_000), _FIFO, seeds=_THRICE),
+        Row("st-lemn", "st-lemn", "lemn", (240_000, *_usual(160_000)[1:]), _ST, seeds=_THRICE),
+        Row("s-lemn", "s-lemn", "lemn", _usual(64_000), _S, seeds=_THRICE),
+        Row("im-lemn", "im-lemn", "lemn", _usual(160_000), _IM, seeds=_THRICE),
+        Row("st-lemn-a2c", "st-lemn", "lemn", _ACTOR_CRITIC, _ST, "a2c", seeds=_THRICE),
         Row("fifo-paper", "fifo", "paper", _usual(16_000), _FIFO),
-        Row("st-lemn-paper", "st-lemn", "paper", _usual(96_000), _ST),
-        Row("s-lemn-paper", "s-lemn", "paper", _usual(96_000), _S),
-        Row("im-lemn-paper", "im-lemn", "paper", _usual(96_000), _IM),
+        Row("st-lemn-paper", "st-lemn", "paper", _PAPER_STEPS, _ST, seeds=(3, 3, 3, 3, 5)),
+        Row("s-lemn-paper", "s-lemn", "paper", _PAPER_STEPS, _S),
+        Row("im-lemn-paper", "im-lemn", "paper", _PAPER_STEPS, _IM),
         Row("shuffled-s-lemn", "s-lemn", "lemn", _usual(48_000), _SHUFFLED_S, shuffle=True),
         Row("shuffled-st-lemn", "st-lemn", "lemn", _usual(48_000), _SHUFFLED_ST, shuffle=True),
     )
@@ -100,7 +106,9 @@ class Reproduce:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
         babi = tasks.add_parser("babi", help="the bAbI tables and the shuffling table")
-        babi.add_argument("--seeds", type=whole_number(1), default=3, help="runs a cell")
+        babi.add_argument(
+            "--seeds", type=whole_number(1), help="runs a cell; default as many as its row has"
+        )
         babi.add_argument(
             "--data",
             metavar="DIR",
@@ -151,8 +159,8 @@ class Reproduce:
         return None if arguments.report_only or not failed else 1
 
 
-def plan(rows: list[str], columns: list[str] | None, seeds: int) -> list[Cell]:
-    """The cells to run, those first that others start from."""
+def plan(rows: list[str], columns: list[str] | None, seeds: int | None = None) -> list[Cell]:
+    """The cells to run, those first that others start from; without `seeds`, each row's own."""
     unknown = [row for row in rows if row not in ROWS]
     if unknown:
         raise ValueError(f"unknown rows {unknown}; known are {', '.join(ROWS)}")
@@ -164,9 +172,9 @@ def plan(rows: list[str], columns: list[str] | None, seeds: int) -> list[Cell]:
         Cell(row, variant, slots, seed)
         for row in ROWS.values()
         if row.name in rows
-        for variant, slots in COLUMNS
+        for number, (variant, slots) in enumerate(COLUMNS)
         if columns is None or f"{variant}-{slots}" in columns
-        for seed in range(seeds)
+        for seed in range(seeds or row.seeds[number])
     }
     wanted |= {cell.first for cell in wanted if cell.first}
     order = list(ROWS)
@@ -217,6 +225,7 @@ def settings_of(cell: Cell, out: Path):
         policy=cell.row.policy,
         slots=cell.slots,
         recipe=cell.row.recipe,
+        trainer=cell.row.trainer,
         shuffle=cell.row.shuffle,
         window=WINDOW.get(cell.variant),
         room=cell.variant in ROOMY,
@@ -302,7 +311,8 @@ def run_all(cells: list[Cell], arguments, out: Path, results: Path) -> list[str]
     todo = [cell for cell in cells if cell in todo or cell in readers]
 
     def command(cell):
-        given = ["--seeds", str(arguments.seeds), "--out", str(out), "--results", str(results)]
+        given = ["--out", str(out), "--results", str(results)]
+        given += ["--seeds", str(arguments.seeds)] if arguments.seeds else []
         return ["reproduce", "babi", "--cell", cell.name, *given]
 
     return run_cells(

@@ -55,6 +55,7 @@ def actor_critic_loss(
     valid: tf.Tensor,
     discount: float,
     gae_lambda: float,
+    rollouts: int = 1,
 ) -> Losses:
     """Policy gradient with normalised advantages, squared error of the values, and entropy.
 
@@ -67,6 +68,8 @@ def actor_critic_loss(
         valid: `[B, T]` bool, False behind the end of a stream.
         discount: gamma.
         gae_lambda: lambda of the generalised advantage.
+        rollouts: so many rows beside each other are one stream, lived through with other draws.
+            What an action was worth is then told from how the others fared from the same step on.
     """
     # Behind its end a stream gives nothing: a discount of 0 there keeps padding out of the returns.
     goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
@@ -74,6 +77,10 @@ def actor_critic_loss(
     fixed = tf.stop_gradient(values)
     advantages = generalised_advantage(rewards, fixed, discounts, gae_lambda)
     returns = tf.stop_gradient(advantages + fixed)
+    if rollouts > 1:
+        same = tf.reshape(advantages, [-1, rollouts, advantages.shape[1]])
+        same -= tf.reduce_mean(same, axis=1, keepdims=True)
+        advantages = tf.reshape(same, tf.shape(advantages))
     weight = tf.cast(free, values.dtype)
     count = tf.maximum(tf.reduce_sum(weight), 1.0)
     mean = tf.reduce_sum(advantages * weight) / count
@@ -103,6 +110,8 @@ class ActorCritic:
         value: weight of the value loss.
         reward: "sign" for +1 / -1 an answer as in the paper, "probability" for that of the right
             answer, or exp(-loss) in a model of which only the loss is known.
+        rollouts: rows of a batch, beside each other, that are the same stream; see
+            `actor_critic_loss`.
     """
 
     discount: float = 0.95
@@ -111,6 +120,7 @@ class ActorCritic:
     final_entropy: float | None = dataclasses.field(default=None, compare=False)
     value: float = 0.5
     reward: str = "sign"
+    rollouts: int = 1
 
     critic = True
     """It needs an estimate of what is to come."""
@@ -140,6 +150,7 @@ class ActorCritic:
             rollout.valid,
             self.discount,
             self.gae_lambda,
+            self.rollouts,
         )
         shown = {
             "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),

@@ -37,6 +37,7 @@ def tiny(files, row, **changes) -> babi.Settings:
         row.policy,
         slots=3,
         recipe=row.recipe,
+        trainer=row.trainer,
         episodes=TINY[row.recipe],
         shuffle=row.shuffle,
         **changes,
@@ -72,7 +73,15 @@ def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "row",
-    ["fifo-paper", "st-lemn", "s-lemn", "st-lemn-paper", "shuffled-s-lemn", "shuffled-st-lemn"],
+    [
+        "fifo-paper",
+        "st-lemn",
+        "s-lemn",
+        "st-lemn-a2c",
+        "st-lemn-paper",
+        "shuffled-s-lemn",
+        "shuffled-st-lemn",
+    ],
 )
 def test_the_other_rows(row, files, tmp_path, small_batches):
     test_a_row_trains_and_scores(row, files, tmp_path, None)
@@ -200,8 +209,43 @@ def test_one_entropy_bonus_however_many_objectives():
     first, second = babi.objectives(both)
     assert (first.entropy, first.final_entropy) == (0.1, 0.02)
     assert (second.entropy, second.final_entropy) == (0.0, None)
-    alone = babi.Settings("", "", trainer="a2c").phases()
-    assert {(phase.discount, phase.entropy) for phase in alone[2:]} == {(0.95, 0.03)}
+
+
+def test_the_actor_critic_alone_trains_by_its_own_recipe(files):
+    alone = babi.Settings("", "", trainer="a2c", units=8)
+    assert [phase.name for phase in alone.phases()[2:]] == ["policy", "anneal"]
+    assert {phase.objectives for phase in alone.phases()[2:]} == {("a2c",)}
+    lengths = alone.lasting(1000).episodes
+    assert list(lengths) == ["policy", "anneal"]
+    assert sum(lengths.values()) == 1000
+    (objective,) = babi.objectives(alone.phases()[-1])
+    assert objective.rollouts == alone.phases()[-1].rollouts
+    words = babi.Stories(files["train"]).vocabulary
+    for trainer, hidden, width in (("a2c", None, 8), ("a2c", 3, 3), ("both", None, 2)):
+        settings = dataclasses.replace(alone, trainer=trainer, hidden=hidden)
+        assert babi.build(settings, words, 7).memory.policy.hidden_width == width
+    asked = dataclasses.replace(alone, changes={"entropy": 0.2}).phases()
+    assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2]
+
+
+def test_stories_are_lived_through_several_times(files, monkeypatch, small_batches):
+    """An update has as many rows as any other, of fewer stories."""
+    seen = []
+
+    def look(model, phases, batches, *_):
+        for index, phase in enumerate(phases):
+            seen.append((phase, next(iter(batches(index, phase, 0)))))
+
+    monkeypatch.setattr(babi.training, "train", look)
+    settings = tiny(files, reproduce.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
+    babi.train(settings)
+    for phase, batch in seen:
+        assert all(len(values) == phase.batch_size for values in batch.values())
+        items = batch["items"].numpy().reshape(phase.batch_size, -1)
+        assert len({row.tobytes() for row in items}) == phase.batch_size // phase.rollouts
+        if phase.rollouts == 2:
+            assert (items[::2] == items[1::2]).all()
+    assert [phase.rollouts for phase, _ in seen] == [1, 1, 2, 2]
 
 
 def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
@@ -241,6 +285,11 @@ def test_the_plan():
     ]
     everything = reproduce.plan(list(reproduce.ROWS), None, seeds=3)
     assert len(everything) == len(reproduce.ROWS) * len(reproduce.COLUMNS) * 3
+    own = reproduce.plan(["st-lemn-paper"], ["original-5", "large-10"])
+    seeds = {"original": [], "large": []}
+    for cell in own:
+        seeds[cell.variant] += [cell.seed] if cell.first else []
+    assert seeds == {"original": [0, 1, 2], "large": [0, 1, 2, 3, 4]}
     known = {cell.name for cell in everything}
     assert all(cell.first is None or cell.first.name in known for cell in everything)
     with pytest.raises(ValueError, match="unknown columns"):

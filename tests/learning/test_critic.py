@@ -99,6 +99,23 @@ def test_what_stands_behind_the_end_changes_nothing(case):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+def test_rollouts_of_a_stream_are_told_from_each_other(case):
+    """What all of them receive at a step says nothing of what one of them did before it."""
+    case = {name: np.concatenate([array[:2]] * 2)[[0, 2, 1, 3]] for name, array in case.items()}
+    case["actions"][1::2] = (case["actions"][::2] + 1) % A
+    options = {"discount": 0.9, "gae_lambda": 0.8, "rollouts": 2}
+    nothing = actor_critic_loss(**tensors(case), **options)
+    np.testing.assert_allclose(nothing.policy, 0, atol=1e-5)  # all fared alike
+    case["rewards"][0, 3] += 2  # for the first stream's first rollout
+    one = actor_critic_loss(**tensors(case), **options)
+    assert abs(one.policy[0]) > 0.1
+    np.testing.assert_allclose(one.policy[2:], 0, atol=1e-5)
+    case["rewards"][:2, 3] += 5  # for both: only the values have to learn it
+    other = actor_critic_loss(**tensors(case), **options)
+    np.testing.assert_allclose(other.policy, one.policy, rtol=1e-3, atol=1e-5)
+    assert np.all(np.abs(other.value - one.value)[:2] > 1)
+
+
 def test_gradients_reach_logits_and_values_but_no_target(case):
     given = tensors(case)
     with tf.GradientTape() as tape:
