@@ -17,6 +17,8 @@ from lemn_tf.learning import objectives
 from lemn_tf.learning.rollout import Rollout
 
 Nest = Any
+PAYS = 50
+"""Updates from which on compiling with XLA, which takes a while, saves more time than it takes."""
 
 
 class Update(NamedTuple):
@@ -56,7 +58,8 @@ class RetentionTrainer(keras.Model):
                 `fit`, as far as it says.
             shards: parts of a batch whose gradients are computed side by side, one core each; a
                 batch that they do not divide is taken whole.
-            jit_compile: compile with XLA; "auto" does unless the model cannot be compiled.
+            jit_compile: compile with XLA; "auto" does if there will be enough updates for it to
+                pay, and if the model can be compiled.
             agent: drives the updates: anything whose `train(batch)` returns an object with an
                 `Update` as its `extra`, such as `lemn_tf.agents.ActorCriticAgent`.
             own: further options of the subclass that belong to how it is compiled.
@@ -70,8 +73,8 @@ class RetentionTrainer(keras.Model):
         self.training_slots, self.seed, self.shards = slots, seed, shards
         self.updates, self._planned = max(updates or 1, 1), updates is not None
         self.compiled_with_xla = jit_compile
-        program = (chosen, slots, bool(jit_compile), self.run_eagerly, str(own), id(loss))
-        if program != getattr(self, "_program", None):
+        program = (chosen, slots, jit_compile, self.run_eagerly, str(own), id(loss))
+        if program != getattr(self, "_program", None) or jit_compile == "auto":
             self._program = program
             self._make_programs()
         self.__dict__["_meters"] = {}  # past Keras, which adds nothing to a model that is built
@@ -83,13 +86,15 @@ class RetentionTrainer(keras.Model):
         """A function of the model as `compile` asked for: in a graph, with XLA, or as it is."""
         if self.run_eagerly:
             return function
-        return tf.function(function, autograph=False, jit_compile=bool(self.compiled_with_xla))
+        jit = self.updates >= PAYS if self.compiled_with_xla == "auto" else self.compiled_with_xla
+        return tf.function(function, autograph=False, jit_compile=jit)
 
     def fit(self, x=None, y=None, batch_size=None, epochs=1, *args, **kwargs):
         """As in Keras; the first call says how many updates there will be, for schedules."""
         if not self._planned:
             steps = kwargs.get("steps_per_epoch") or _batches(x, batch_size)
             self.updates, self._planned = max(steps * epochs, 1), True
+            self._make_programs()  # whether XLA pays is known only now
         return super().fit(x, y, batch_size, epochs, *args, **kwargs)
 
     # -- one update -------------------------------------------------------------------------------
