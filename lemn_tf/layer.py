@@ -12,13 +12,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from lemn_tf import memory, retention, tape
+from lemn_tf import memory, retention, streams, tape
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.base import Cells, Decision, Scores, choose, describe, gumbel
 
 Nest = Any
-LARGEST = 1e15
-"""The largest number a policy is shown: what is beyond, products of it would overflow."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -96,16 +94,16 @@ class EpisodicMemory(keras.layers.Layer):
     def encode(self, entries: Nest) -> tf.Tensor:
         """phi: what the policy sees of entries with any leading dimensions, `[..., D]`.
 
-        NaN, infinity and numbers beyond `LARGEST` are seen as 0, so that one bad item spoils
-        nothing but itself; the entry is kept as it was given.
+        NaN, infinity and numbers beyond `streams.LARGEST` are seen as 0, so that one bad item
+        spoils nothing but itself; the entry is kept as it was given.
         """
         clairvoyant = self.policy.clairvoyant and self.encoder is None
         if self.encoder is not None:
-            vectors = _sound(self.encoder(tf.nest.map_structure(_sound, entries)))
+            vectors = streams.sound(self.encoder(tf.nest.map_structure(streams.sound, entries)))
         elif clairvoyant and tf.is_tensor(entries) and entries.dtype != tf.string:
             vectors = entries  # clocks: exact in their own type only
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
-            vectors = _sound(tf.cast(entries, self.policy.compute_dtype))
+            vectors = streams.sound(tf.cast(entries, self.policy.compute_dtype))
         else:
             raise TypeError(
                 "without an encoder the items must be one float tensor of vectors; got "
@@ -244,8 +242,8 @@ class EpisodicMemory(keras.layers.Layer):
             if training and seed is None and self.policy.learns:
                 seed = watching.next_seed()
         items = tf.nest.map_structure(tf.convert_to_tensor, items)
-        mask = _stream_mask(items, mask)
-        _check_stream(items, mask, ask_at)
+        mask = streams.stream_mask(items, mask)
+        streams.check_stream(items, mask, ask_at)
         vectors = self.encode(items)
         seed = self._seed(training, seed)
         state = self._start(vectors, items, initial_state, slots)
@@ -262,7 +260,7 @@ class EpisodicMemory(keras.layers.Layer):
         spec = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[2:], x.dtype), items)
         if state is None:
             slots = self.slots if slots is None else slots
-            state = memory.empty(_size(items, 0), slots, spec, self.policy.carry_spec())
+            state = memory.empty(streams.size(items, 0), slots, spec, self.policy.carry_spec())
         elif slots is not None and state.ids.shape[1] != slots:
             raise ValueError(f"initial_state has {state.ids.shape[1]} slots; got slots={slots}")
         self._check_carry(state)
@@ -282,7 +280,7 @@ class EpisodicMemory(keras.layers.Layer):
                 self.encode(state.entries),
             )
         )
-        batch, steps = _size(items, 0), _size(items, 1)
+        batch, steps = streams.size(items, 0), streams.size(items, 1)
         vectors_tm = tf.transpose(vectors, [1, 0, 2])
         mask_tm = None if mask is None else tf.transpose(mask)
         origin = tf.shape(state.ids)[1]
@@ -292,9 +290,9 @@ class EpisodicMemory(keras.layers.Layer):
             cells = memory.candidates(held, item)
             after, logits, slot = self._step(cells.entries[1], cells, seed)
             if mask_tm is not None:
-                after = _where(mask_tm[t], after, held)
+                after = streams.choose_rows(mask_tm[t], after, held)
             if after_step is not None:
-                full = after._replace(entries=_take(pool, after.entries[0]))
+                full = after._replace(entries=streams.take(pool, after.entries[0]))
                 after = after_step(t, full)._replace(entries=after.entries)
             new = (cells.ids, logits, slot, after.ids, after.entries[0])
             new = zip(record, new, strict=False)  # the last two only for questions along the way
@@ -306,14 +304,16 @@ class EpisodicMemory(keras.layers.Layer):
         _, held, record = tf.while_loop(
             lambda t, *_: t < steps, step, (0, held, record), maximum_iterations=static
         )
-        record = [_batch_major(array.stack()) for array in record]
-        decisions = _masked(describe(*record[:3]), mask)
+        record = [streams.batch_major(array.stack()) for array in record]
+        decisions = streams.masked(describe(*record[:3]), mask)
         if ask_at is not None:
             seen = state.clock[:, None] + (
-                tf.range(1, steps + 1, dtype=tf.int64) if mask is None else _count(mask)
+                tf.range(1, steps + 1, dtype=tf.int64) if mask is None else streams.count(mask)
             )
-            return _recalled(pool, *record[3:], seen, tf.convert_to_tensor(ask_at)), decisions
-        after = held._replace(entries=_take(pool, held.entries[0]))
+            return streams.recalled(
+                pool, *record[3:], seen, tf.convert_to_tensor(ask_at)
+            ), decisions
+        after = held._replace(entries=streams.take(pool, held.entries[0]))
         if after_step is not None:
             after = memory.blank_unused(after)
         return after, decisions
@@ -363,116 +363,3 @@ class EpisodicMemory(keras.layers.Layer):
 
     def compute_mask(self, inputs, previous_mask=None):
         return None  # what follows reads a memory: see `MemoryState.filled`
-
-
-def _sound(leaf: tf.Tensor) -> tf.Tensor:
-    """The same with 0 for NaN, infinity and what is beyond `LARGEST`; only floats can have any."""
-    leaf = tf.convert_to_tensor(leaf)
-    if not leaf.dtype.is_floating:
-        return leaf
-    largest = tf.constant(min(LARGEST, float(leaf.dtype.max)), leaf.dtype)
-    return tf.where(tf.abs(leaf) <= largest, leaf, tf.zeros([], leaf.dtype))
-
-
-def _stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
-    """The mask of the stream: as given, or the one that Keras attached to (part of) the items."""
-    masks = [leaf for leaf in tf.nest.flatten(mask) if leaf is not None]
-    if not masks:
-        leaves = tf.nest.flatten(items)
-        masks = [leaf._keras_mask for leaf in leaves if hasattr(leaf, "_keras_mask")]
-        masks = [leaf for leaf in masks if leaf is not None]
-    return tf.convert_to_tensor(masks[0]) if masks else None
-
-
-def _check_stream(items: Nest, mask, ask_at) -> None:
-    """Raises unless all tensors are `[B, T, ...]`, with a mask `[B, T]` and ask_at `[B, Q]`."""
-    leaves = tf.nest.flatten(items)
-    if not leaves:
-        raise ValueError("items must hold at least one tensor [B, T, ...]; got an empty nest")
-    for leaf in leaves:
-        if leaf.shape.rank is None or leaf.shape.rank < 2:
-            raise ValueError(f"items must be [B, T, ...]; got shape {leaf.shape}")
-        if not leaf.shape[:2].is_compatible_with(leaves[0].shape[:2]):
-            raise ValueError(
-                f"items must agree in [B, T]; got {leaves[0].shape[:2]} and {leaf.shape[:2]}"
-            )
-    if mask is not None:
-        if mask.dtype != tf.bool:
-            raise TypeError(f"mask must be bool; got {mask.dtype.name}")
-        if mask.shape.rank != 2 or not mask.shape.is_compatible_with(leaves[0].shape[:2]):
-            raise ValueError(f"mask must be [B, T] = {leaves[0].shape[:2]}; got {mask.shape}")
-    if leaves[0].shape[1] == 0:
-        raise ValueError(f"items must hold at least one step; got shape {leaves[0].shape}")
-    if ask_at is not None:
-        ask_at = tf.convert_to_tensor(ask_at)
-        rows = ask_at.shape[:1].is_compatible_with(leaves[0].shape[:1])
-        if not ask_at.dtype.is_integer or ask_at.shape.rank != 2 or not rows:
-            raise ValueError(
-                f"ask_at must be integers [B, Q] with B = {leaves[0].shape[0]}; got "
-                f"{ask_at.dtype.name} {ask_at.shape}"
-            )
-
-
-def _size(items: Nest, axis: int) -> tf.Tensor | int:
-    """B or T, as a number where it is known."""
-    leaf = tf.nest.flatten(items)[0]
-    return tf.shape(leaf)[axis] if leaf.shape[axis] is None else leaf.shape[axis]
-
-
-def _masked(decisions: Decision, mask: tf.Tensor | None) -> Decision:
-    """Decisions of a stream in which nothing is decided about padding."""
-    if mask is None:
-        return decisions
-    free = decisions.free & mask
-    return decisions._replace(
-        free=free,
-        evicted=tf.where(mask, decisions.evicted, tf.constant(memory.EMPTY, tf.int64)),
-        log_prob=tf.where(free, decisions.log_prob, 0.0),
-        entropy=tf.where(free, decisions.entropy, 0.0),
-    )
-
-
-def _count(mask: tf.Tensor) -> tf.Tensor:
-    """`[B, T]` int64: how many items there were up to each step."""
-    return tf.cumsum(tf.cast(mask, tf.int64), axis=1)
-
-
-def _recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
-    """What was in memory when `ask_at` `[B, Q]` items had been seen.
-
-    Args:
-        pool: nest of `[B, N + T, ...]`, everything that memory may hold.
-        ids, places: `[B, T, N]`, what it held after each step, and where that is in the pool.
-        seen: `[B, T]`, or `[1, T]`, how many items had been seen after each step.
-        ask_at: `[B, Q]`, -1 for padding.
-    """
-    reached = seen[:, None] >= tf.cast(ask_at, tf.int64)[..., None]  # [B, Q, T]
-    step = tf.argmax(tf.cast(reached, tf.int32), axis=-1)
-    ids, places = (tf.gather(leaf, step, batch_dims=1) for leaf in (ids, places))
-    ids = tf.where((ask_at > 0)[..., None], ids, tf.constant(memory.EMPTY, tf.int64))
-    batch, questions, slots = (ids.shape[i] or tf.shape(ids)[i] for i in range(3))
-    flat = _take(pool, tf.reshape(places, [batch, -1]))
-
-    def blanked(leaf):
-        leaf = tf.reshape(leaf, [batch, questions, slots, *leaf.shape[2:]])
-        unused = tf.reshape(
-            ids == memory.EMPTY, [*tf.unstack(tf.shape(ids)), *[1] * (leaf.shape.rank - 3)]
-        )
-        return tf.where(unused, tf.zeros([], leaf.dtype) if leaf.dtype != tf.string else "", leaf)
-
-    return tape.Recalled(tf.nest.map_structure(blanked, flat), ids)
-
-
-def _where(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
-    def choose(a, b):
-        return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
-
-    return tf.nest.map_structure(choose, new, old)
-
-
-def _take(pool: Nest, places: tf.Tensor) -> Nest:
-    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
-
-
-def _batch_major(leaf: tf.Tensor) -> tf.Tensor:
-    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])

@@ -65,14 +65,16 @@ def allowed(here: str, imported: str) -> bool:
     there = part(imported)
     if here == there:
         return True
-    if here in ("memory", "text"):
+    if here in ("memory", "text", "tape"):
         return False
     if here == "retention":
         return there == "memory"
     if here == "readers":
         return there in ("memory", "retention", "text")
-    if here == "layer":
-        return there in ("memory", "retention")
+    if here in ("layer", "streams"):
+        return there in ("memory", "retention", "streams", "tape")
+    if here == "learning":
+        return there in ("memory", "retention", "readers", "layer", "streams", "tape")
     if here not in OUTER:
         return there not in OUTER
     if here == "pipelines":
@@ -110,6 +112,9 @@ def test_the_rules_would_notice():
     assert not allowed("pipelines", "lemn_tf.text")
     assert allowed("agents", "tf_agents.policies")
     assert allowed("layer", "lemn_tf.retention.base")
+    assert not allowed("layer", "lemn_tf.learning.rollout")
+    assert not allowed("learning", "lemn_tf.model.StreamReader")
+    assert allowed("model", "lemn_tf.learning.MemoryModel")
 
 
 def test_importing_is_quiet_and_light():

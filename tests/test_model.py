@@ -6,12 +6,13 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import model as model_file
+from lemn_tf import retention
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.learning.objectives import entropy_at
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.babi_generator import generate
-from lemn_tf.readers import MemN2N
+from lemn_tf.readers import Answer, MemN2N, Reader
 from lemn_tf.text import Vocabulary
 
 SEED, ENTROPY = tf.constant([3, 4]), tf.constant([0.1, 0.02])
@@ -245,3 +246,98 @@ def test_errors_say_what_was_expected():
         make_model("fifo").compile(retention=Hindsight())
     with pytest.raises(ValueError, match="no retention with acting="):
         make_model().compile(retention=Hindsight(), acting="fifo")
+
+
+class Vote(Reader):
+    """Entries are a vector and a label, nested; the answer is the label of the likest vector."""
+
+    def __init__(self, labels=4, **kwargs):
+        super().__init__(**kwargs)
+        self.labels = labels
+        self.scale = self.add_weight(shape=(), initializer="ones", name="scale")
+        self.built = True
+
+    def encode(self, entries):
+        return tf.concat([entries["vector"], tf.one_hot(entries["label"], self.labels)], axis=-1)
+
+    def ask(self, question):
+        return question
+
+    def read(self, query, codes, ids, **options):
+        vectors, labels = codes[..., : -self.labels], codes[..., -self.labels :]
+        score = self.scale * tf.einsum("...d,...md->...m", query, vectors)
+        attention = tf.nn.softmax(tf.where(ids >= 0, 5.0 * score, -1e9))
+        return Answer(10.0 * tf.einsum("...m,...ml->...l", attention, labels), attention)
+
+    def get_config(self):
+        return {**super().get_config(), "labels": self.labels}
+
+
+def vote_batch(rows=24, steps=4):
+    """One-hot vectors with labels; the newest item is asked for, so every label can be right."""
+    generator = np.random.default_rng(0)
+    vector = np.eye(steps, dtype=np.float32)[np.tile(np.arange(steps), [rows, 1])]
+    label = generator.integers(0, 4, [rows, steps])
+    return {
+        "items": {"vector": tf.constant(vector), "label": tf.constant(label, tf.int32)},
+        "length": tf.fill([rows], steps),
+        "questions": tf.constant(vector[:, -1:]),
+        "ask_at": tf.fill([rows, 1], steps),
+        "answers": tf.constant(label[:, -1:], tf.int32),
+    }
+
+
+def test_items_of_any_kind_every_label_and_no_support(tmp_path):
+    """Also label 1, which stands for an unknown word only where there are words."""
+    keras.saving.get_custom_objects()["Vote"] = Vote
+    model, batch = StreamReader(Vote(), 2, "fifo"), vote_batch()
+    data = tf.data.Dataset.from_tensors(batch)
+    model.compile("sgd", metrics=["sparse_categorical_accuracy"], run_eagerly=True)
+    shown = model.evaluate(data, verbose=0, return_dict=True)
+    assert 1 in batch["answers"].numpy()
+    assert shown["accuracy"] == shown["sparse_categorical_accuracy"] == 1.0
+    assert "support_recall" not in shown
+    history = model.fit(data, verbose=0).history
+    assert history["accuracy"] == [1.0]
+    counts = model.outcome(batch)
+    assert (int(counts["right"]), int(counts["labelled"])) == (24, 0)
+    learner = StreamReader(Vote(), 2, "st-lemn")
+    learner.compile("adam", run_eagerly=True)
+    assert np.isfinite(learner.fit(data, verbose=0).history["hindsight"][0])
+    learner.save(tmp_path / "model.keras")
+    twin = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    np.testing.assert_allclose(twin(batch), learner(batch), atol=1e-6)
+
+
+def test_a_name_and_its_object_behave_alike():
+    batch = make_batch()
+    for name in ("oracle", "im-lemn", "lru", "st-lemn"):
+        models = [make_model(policy) for policy in (name, retention.get(name))]
+        assert models[0].memory.policy.get_config() == models[1].memory.policy.get_config()
+        models[1].set_weights(models[0].get_weights())
+        kept = [model.act(batch)[1] for model in models]
+        np.testing.assert_array_equal(*kept)
+    assert models[0].memory.encoder.matching is None
+    by_object = make_model(retention.get("im-lemn"))
+    assert by_object.memory.encoder.matching is by_object.memory.policy.similarity
+
+
+def test_compile_means_what_it_means_in_keras():
+    model, batch = make_model(), make_batch()
+    data = tf.data.Dataset.from_tensors(batch)
+    own = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    shown = []
+    for loss in (None, own, lambda y, p: 2.0 * own.call(y, p)):
+        model.compile("sgd", loss, run_eagerly=True)
+        shown.append(model.evaluate(data, verbose=0, return_dict=True)["loss"])
+    assert shown[0] == pytest.approx(shown[1], rel=1e-5)
+    assert shown[2] == pytest.approx(2 * shown[0], rel=1e-5)
+    with pytest.raises(ValueError, match="Could not interpret loss identifier"):
+        model.compile("sgd", "nonsense")
+
+
+def test_an_oracle_needs_to_be_told():
+    batch = make_batch()
+    del batch["support"]
+    with pytest.raises(ValueError, match="expected 'support' in the episodes"):
+        make_model("oracle").act(batch)

@@ -70,7 +70,7 @@ class Stop(keras.callbacks.Callback):
         self._maybe(True)
 
 
-def run(folder, stop=None, epoch=2):
+def run(folder, stop=None, epoch=2, **options):
     """Trains the small recipe in `folder`; `stop` is a phase's number and a callback for it."""
     training.EPOCH = epoch * ROWS
     tf.config.run_functions_eagerly(True)  # so few updates are done before a graph is traced
@@ -86,6 +86,7 @@ def run(folder, stop=None, epoch=2):
         seed=3,
         jit_compile=False,
         callbacks=lambda phase, index: [stop[1]] if stop and stop[0] == index else [],
+        **options,
     )
     return model, progress
 
@@ -319,3 +320,11 @@ def test_a_phase_with_more_room_is_for_smaller_memories():
 
 if __name__ == "__main__":
     run(sys.argv[1], (1, Stop(kill, 3)))
+
+
+def test_training_watches_any_metric(tmp_path):
+    _, progress = run(tmp_path, watch="loss")
+    learned = [line["val_loss"] for line in history(tmp_path) if line["phase"] == "policy"]
+    assert -progress.best == pytest.approx(min(learned), rel=1e-6)
+    with pytest.raises(ValueError, match="no metric 'speed' to watch; validation gives accuracy"):
+        run(tmp_path / "other", watch="speed")

@@ -1,0 +1,128 @@
+"""Whole streams `[B, T, ...]`: checks, masks, and what was in memory at a point of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from lemn_tf import memory, tape
+from lemn_tf.memory import MemoryState
+from lemn_tf.retention.base import Decision
+
+Nest = Any
+LARGEST = 1e15
+"""The largest number a policy is shown: what is beyond, products of it would overflow."""
+
+
+def sound(leaf: tf.Tensor) -> tf.Tensor:
+    """The same with 0 for NaN, infinity and what is beyond `LARGEST`; only floats can have any."""
+    leaf = tf.convert_to_tensor(leaf)
+    if not leaf.dtype.is_floating:
+        return leaf
+    largest = tf.constant(min(LARGEST, float(leaf.dtype.max)), leaf.dtype)
+    return tf.where(tf.abs(leaf) <= largest, leaf, tf.zeros([], leaf.dtype))
+
+
+def stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
+    """The mask of the stream: as given, or the one that Keras attached to (part of) the items."""
+    masks = [leaf for leaf in tf.nest.flatten(mask) if leaf is not None]
+    if not masks:
+        leaves = tf.nest.flatten(items)
+        masks = [leaf._keras_mask for leaf in leaves if hasattr(leaf, "_keras_mask")]
+        masks = [leaf for leaf in masks if leaf is not None]
+    return tf.convert_to_tensor(masks[0]) if masks else None
+
+
+def check_stream(items: Nest, mask, ask_at) -> None:
+    """Raises unless all tensors are `[B, T, ...]`, with a mask `[B, T]` and ask_at `[B, Q]`."""
+    leaves = tf.nest.flatten(items)
+    if not leaves:
+        raise ValueError("items must hold at least one tensor [B, T, ...]; got an empty nest")
+    for leaf in leaves:
+        if leaf.shape.rank is None or leaf.shape.rank < 2:
+            raise ValueError(f"items must be [B, T, ...]; got shape {leaf.shape}")
+        if not leaf.shape[:2].is_compatible_with(leaves[0].shape[:2]):
+            raise ValueError(
+                f"items must agree in [B, T]; got {leaves[0].shape[:2]} and {leaf.shape[:2]}"
+            )
+    if mask is not None:
+        if mask.dtype != tf.bool:
+            raise TypeError(f"mask must be bool; got {mask.dtype.name}")
+        if mask.shape.rank != 2 or not mask.shape.is_compatible_with(leaves[0].shape[:2]):
+            raise ValueError(f"mask must be [B, T] = {leaves[0].shape[:2]}; got {mask.shape}")
+    if leaves[0].shape[1] == 0:
+        raise ValueError(f"items must hold at least one step; got shape {leaves[0].shape}")
+    if ask_at is not None:
+        ask_at = tf.convert_to_tensor(ask_at)
+        rows = ask_at.shape[:1].is_compatible_with(leaves[0].shape[:1])
+        if not ask_at.dtype.is_integer or ask_at.shape.rank != 2 or not rows:
+            raise ValueError(
+                f"ask_at must be integers [B, Q] with B = {leaves[0].shape[0]}; got "
+                f"{ask_at.dtype.name} {ask_at.shape}"
+            )
+
+
+def size(items: Nest, axis: int) -> tf.Tensor | int:
+    """B or T, as a number where it is known."""
+    leaf = tf.nest.flatten(items)[0]
+    return tf.shape(leaf)[axis] if leaf.shape[axis] is None else leaf.shape[axis]
+
+
+def masked(decisions: Decision, mask: tf.Tensor | None) -> Decision:
+    """Decisions of a stream in which nothing is decided about padding."""
+    if mask is None:
+        return decisions
+    free = decisions.free & mask
+    return decisions._replace(
+        free=free,
+        evicted=tf.where(mask, decisions.evicted, tf.constant(memory.EMPTY, tf.int64)),
+        log_prob=tf.where(free, decisions.log_prob, 0.0),
+        entropy=tf.where(free, decisions.entropy, 0.0),
+    )
+
+
+def count(mask: tf.Tensor) -> tf.Tensor:
+    """`[B, T]` int64: how many items there were up to each step."""
+    return tf.cumsum(tf.cast(mask, tf.int64), axis=1)
+
+
+def recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
+    """What was in memory when `ask_at` `[B, Q]` items had been seen.
+
+    Args:
+        pool: nest of `[B, N + T, ...]`, everything that memory may hold.
+        ids, places: `[B, T, N]`, what it held after each step, and where that is in the pool.
+        seen: `[B, T]`, or `[1, T]`, how many items had been seen after each step.
+        ask_at: `[B, Q]`, -1 for padding.
+    """
+    reached = seen[:, None] >= tf.cast(ask_at, tf.int64)[..., None]  # [B, Q, T]
+    step = tf.argmax(tf.cast(reached, tf.int32), axis=-1)
+    ids, places = (tf.gather(leaf, step, batch_dims=1) for leaf in (ids, places))
+    ids = tf.where((ask_at > 0)[..., None], ids, tf.constant(memory.EMPTY, tf.int64))
+    batch, questions, slots = (ids.shape[i] or tf.shape(ids)[i] for i in range(3))
+    flat = take(pool, tf.reshape(places, [batch, -1]))
+
+    def blanked(leaf):
+        leaf = tf.reshape(leaf, [batch, questions, slots, *leaf.shape[2:]])
+        unused = tf.reshape(
+            ids == memory.EMPTY, [*tf.unstack(tf.shape(ids)), *[1] * (leaf.shape.rank - 3)]
+        )
+        return tf.where(unused, tf.zeros([], leaf.dtype) if leaf.dtype != tf.string else "", leaf)
+
+    return tape.Recalled(tf.nest.map_structure(blanked, flat), ids)
+
+
+def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
+    def choose(a, b):
+        return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
+
+    return tf.nest.map_structure(choose, new, old)
+
+
+def take(pool: Nest, places: tf.Tensor) -> Nest:
+    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
+
+
+def batch_major(leaf: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
