@@ -30,7 +30,7 @@ class EpisodicMemory(keras.layers.Layer):
             the policy sees of an entry. Default: entries are single vectors and seen as they are.
 
     Call arguments:
-        items: nest of `[B, T, ...]`, the stream.
+        items: nest of `[B, T, ...]`, the stream; ragged in T, or padded and masked.
         initial_state: the `MemoryState` to go on from; default an empty one.
         mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
             items, as Keras' `Masking` gives, is heeded.
@@ -241,8 +241,7 @@ class EpisodicMemory(keras.layers.Layer):
             slots = slots or watching.slots
             if training and seed is None and self.policy.learns:
                 seed = watching.next_seed()
-        items = tf.nest.map_structure(tf.convert_to_tensor, items)
-        mask = streams.stream_mask(items, mask)
+        items, mask = streams.dense(items, mask)
         streams.check_stream(items, mask, ask_at)
         vectors = self.encode(items)
         seed = self._seed(training, seed)

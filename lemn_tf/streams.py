@@ -34,6 +34,20 @@ def stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
     return tf.convert_to_tensor(masks[0]) if masks else None
 
 
+def dense(items: Nest, mask: Nest) -> tuple[Nest, tf.Tensor | None]:
+    """Streams as tensors `[B, T, ...]`, and their mask: ragged ones are padded at the end."""
+    leaves = tf.nest.flatten(items)
+    ragged = [leaf for leaf in leaves if isinstance(leaf, tf.RaggedTensor)]
+    if not ragged:
+        items = tf.nest.map_structure(tf.convert_to_tensor, items)
+        return items, stream_mask(items, mask)
+    lengths = ragged[0].row_lengths()
+    items = tf.nest.pack_sequence_as(
+        items, [leaf.to_tensor() if isinstance(leaf, tf.RaggedTensor) else leaf for leaf in leaves]
+    )
+    return items, tf.sequence_mask(lengths, tf.shape(tf.nest.flatten(items)[0])[1])
+
+
 def check_stream(items: Nest, mask, ask_at) -> None:
     """Raises unless all tensors are `[B, T, ...]`, with a mask `[B, T]` and ask_at `[B, Q]`."""
     leaves = tf.nest.flatten(items)

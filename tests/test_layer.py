@@ -345,3 +345,37 @@ def test_initial_state_needs_to_know_the_items():
         EpisodicMemory(2).initial_state(3)
     with pytest.raises(ValueError, match="must be encoded as vectors"):
         EpisodicMemory(2, encoder=keras.layers.Flatten()).initial_state(3, tf.TensorSpec([4]))
+
+
+def test_ragged_streams_are_padded_streams():
+    """Streams of any length, one row each, give what a mask gives."""
+    items = np.random.default_rng(0).normal(size=[3, 7, 4]).astype(np.float32)
+    lengths = np.array([7, 2, 5])
+    remember = EpisodicMemory(3, "st-lemn")
+    ragged = tf.RaggedTensor.from_tensor(tf.constant(items), lengths=lengths)
+    state, decisions = remember(ragged)
+    same, others = remember(items, mask=tf.sequence_mask(lengths, 7))
+    np.testing.assert_array_equal(state.ids, same.ids)
+    np.testing.assert_array_equal(decisions.evicted, others.evicted)
+
+
+def test_memory_at_points_of_the_stream():
+    """What `ask_at` recalls is the memory of a stream that ended there, padding or not."""
+    items = np.random.default_rng(0).normal(size=[2, 9, 4]).astype(np.float32)
+    mask = np.ones([2, 9], bool)
+    mask[1, [0, 4]] = False
+    remember = EpisodicMemory(3, "st-lemn")
+    recalled, _ = remember(
+        items, mask=tf.constant(mask), ask_at=tf.constant([[1, 5, 9], [2, 7, -1]])
+    )
+    for row, places in enumerate([[1, 5, 9], [2, 7, -1]]):
+        for question, seen in enumerate(places):
+            if seen < 0:
+                assert np.all(recalled.ids[row, question] == -1)
+                continue
+            stream = items[row][mask[row]][None, :seen]
+            state, _ = remember(stream)
+            np.testing.assert_array_equal(recalled.ids[row, question], state.ids[0])
+            np.testing.assert_allclose(recalled.entries[row, question], state.entries[0])
+    with pytest.raises(ValueError, match="ask_at must be integers"):
+        remember(items, ask_at=tf.constant([1, 2]))

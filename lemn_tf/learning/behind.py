@@ -189,21 +189,22 @@ class _Cut:
         return run
 
 
-def takes(run: Run, stand_in: Nest, rows: int) -> tuple[bool, bool]:
+def takes(run: Run, stand_in: Nest, rows: int, times: int = 1) -> tuple[bool, bool]:
     """Whether the part behind a memory takes this one, and whether its answer depends on it.
 
     It is traced, not run.
 
     Args:
         run: what `behind` returned.
-        stand_in: a memory for the batch as it is.
-        rows: B, which the answer must have too.
+        stand_in: a memory for every row of the batch, so many times.
+        rows: how many rows that makes, which the answer must have too.
+        times: memories for each row of the batch.
     """
     leaves = [leaf for leaf in tf.nest.flatten(stand_in) if tf.is_tensor(leaf)]
 
     def attempt():
         copies = tf.nest.map_structure(tf.identity, stand_in)
-        return run(copies, 1, False)
+        return run(copies, times, False)
 
     try:
         graph = tf.function(attempt, autograph=False).get_concrete_function().graph

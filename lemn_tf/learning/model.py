@@ -16,6 +16,7 @@ it kept, by the objectives of `lemn_tf.learning.objectives`.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -161,7 +162,13 @@ def check_call(call: Call) -> bool:
             "that begin with an empty memory while training"
         )
     steps, slots = call.vectors.shape[1], call.returned[1].ids.shape[-1] - 1
-    if steps is not None and steps <= slots:
+    if steps is None:
+        raise ValueError(
+            f"the streams of {call.layer.name!r} have no known length: expected batches padded to "
+            "one length while training, with a mask (keras.layers.Masking); ragged ones become "
+            "such with to_tensor()"
+        )
+    if steps <= slots:
         warnings.warn(
             f"streams of {steps} items fit into the {slots} slots of {call.layer.name!r}: nothing "
             "is ever evicted, so its policy learns nothing from them",
@@ -232,25 +239,25 @@ class Lesson:
         self.scores = self.call.layer.replay(
             self.stream.vectors, self.stream.decisions, self.call.seed
         )
-        self.fixed = self._fixed()
 
     def _kept(self) -> tf.Tensor:
         held = self.call.returned[0]
         return held.ids if self.along else held.ids[:, None]
 
-    def _fixed(self) -> bool:
+    @functools.cached_property
+    def fixed(self) -> bool:
         """Whether what comes behind the memory insists on its number of slots."""
-        slots = self.kept.shape[-1]
-        more = tf.concat([self.kept, self.kept[..., :1]], axis=-1)
-        fits, used = behind.takes(self.run, self._holding(more), self.rows)
-        free, name = fits, self.call.layer.name
-        if not fits:
-            fits, used = behind.takes(self.run, self._holding(self.kept), self.rows)
+        slots, name = self.kept.shape[-1], self.call.layer.name
+        wider = tf.concat([self.kept, self.kept[..., :1]], axis=-1)
+        free, used = self._takes(wider)
+        fits = free
+        if not free:
+            fits, used = self._takes(self.kept)
         if not fits:
             raise ValueError(
-                f"cannot run what comes behind the memory {name!r} by itself, not even on a memory "
-                f"of {slots} slots like the one it had: expected it to answer any batch of "
-                "memories. compile(retention='actor-critic', random_memories=0) does not need to"
+                f"cannot run what comes behind the memory {name!r} by itself, not even on memories "
+                f"of {slots} slots like the one it had: expected it to answer a batch of any size. "
+                "compile(retention='actor-critic', random_memories=0) does not need that"
             )
         if not used:
             raise ValueError(
@@ -260,6 +267,11 @@ class Lesson:
         if not free:
             behind.warn_fixed(name, slots)
         return not free
+
+    def _takes(self, kept: tf.Tensor) -> tuple[bool, bool]:
+        """Whether such memories can be answered from, and whether the answer depends on them."""
+        twice = self._holding(tf.repeat(kept, 2, axis=0), 2)
+        return behind.takes(self.run, twice, 2 * self.rows, 2)
 
     def _holding(self, ids, times: int = 1):
         items = behind.repeat(self.stream.items, times)

@@ -395,6 +395,19 @@ class TestErrors:
         with pytest.raises(ValueError, match="nothing uses the memory"):
             model.fit(x, y, verbose=0)
 
+    def test_a_head_for_one_size_of_batch(self):
+        class Eight(Attend):
+            def call(self, inputs):
+                entries, filled = inputs
+                return super().call([tf.reshape(entries, [8, -1, D]), tf.reshape(filled, [8, -1])])
+
+        x, y = task(8)
+        with pytest.raises(ValueError, match="cannot run what comes behind the memory"):
+            compiled(functional(head=Eight())).fit(x, y, batch_size=8, verbose=0)
+        model = functional(head=Eight())
+        compiled(model, retention="actor-critic", random_memories=0.0)
+        model.fit(x, y, batch_size=8, verbose=0)  # which needs the loss of the batch alone
+
     def test_streams_that_fit_into_the_memory(self):
         model, (x, y) = compiled(functional(slots=T)), task(8)
         with pytest.warns(UserWarning, match="8 items fit into the 8 slots"):
