@@ -134,6 +134,12 @@ def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
+def slots_of(phase: Phase, own: int) -> int:
+    """The size of the memory while a phase trains a model with so many slots of its own."""
+    slots = max(phase.slots or 0, own)
+    return slots if phase.at_most is None else min(slots, phase.at_most)
+
+
 def train(
     model: StreamReader,
     recipe: Sequence[Phase],
@@ -190,7 +196,7 @@ def train(
             window=phase.window,
             linear=phase.linear,
             acting=phase.acting,
-            slots=max(phase.slots or 0, model.memory.slots),
+            slots=slots_of(phase, model.memory.slots),
             seed=seed * 1009 + progress.phase,
             updates=updates,
             shards=shards,
