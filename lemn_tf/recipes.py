@@ -6,10 +6,11 @@ of the time on random parts so that the two do not co-adapt. The policy learns w
 it has to do with fewer: what two facts are worth together shows while both of them are still there.
 It learns from stories as they are, which shows it the way, and in the end from stories with names
 exchanged, which keeps it from learning them by heart. `a2c` takes its place where the actor-critic
-alone trains the policy: it goes on at a constant rate for long, and slows down in the end. `paper`
-is the procedure of the paper: the reader is pretrained under FIFO, then everything learns jointly
-by actor-critic. The paper has 50,000 and 200,000 steps, not saying how many episodes make one; ours
-are 12,500 and 6,250 updates of 32 episodes.
+alone trains the policy: it learns with five slots, where enough answers go wrong to learn from,
+goes on at a constant rate for long, and slows down in the end with the slots it is meant for.
+`paper` is the procedure of the paper: the reader is pretrained under FIFO, then everything learns
+jointly by actor-critic. The paper has 50,000 and 200,000 steps, not saying how many episodes make
+one; ours are 12,500 and 6,250 updates of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
 ['linear start', 'reader', 'roomy', 'policy', 'polish']
@@ -43,6 +44,7 @@ class Phase:
         window: how many items back such a part reaches; None for the whole past.
         acting: another policy that acts in this phase, such as "fifo"; None for the model's own.
         slots: size of the memory while the phase trains, if larger than the model's own.
+        at_most: size of the memory while the phase trains, if smaller than the model's own.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
         reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
@@ -64,6 +66,7 @@ class Phase:
     window: int | None = None
     acting: str | None = None
     slots: int | None = None
+    at_most: int | None = None
     objectives: tuple[str, ...] = ()
     discount: float = 0.98
     entropy: float = 0.1
@@ -90,7 +93,7 @@ _POLICY_NEXT = (
     ),
 )
 _ACTOR_CRITIC = Phase(
-    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.03, rollouts=4
+    "policy", 160_000, objectives=("a2c",), discount=0.95, entropy=0.03, rollouts=4, at_most=5
 )
 
 RECIPES = {
@@ -99,7 +102,12 @@ RECIPES = {
         *_READER_FIRST,
         _ACTOR_CRITIC,
         dataclasses.replace(
-            _ACTOR_CRITIC, name="anneal", episodes=40_000, final_rate=0.03, final_entropy=0.01
+            _ACTOR_CRITIC,
+            name="anneal",
+            episodes=40_000,
+            at_most=None,
+            final_rate=0.03,
+            final_entropy=0.01,
         ),
     ),
     "paper": (

@@ -135,6 +135,12 @@ def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
+def slots_of(phase: Phase, own: int) -> int:
+    """The size of the memory while a phase trains a model with so many slots of its own."""
+    slots = max(phase.slots or 0, own)
+    return slots if phase.at_most is None else min(slots, phase.at_most)
+
+
 def train(
     model: StreamReader,
     recipe: Sequence[Phase],
@@ -188,7 +194,7 @@ def train(
         rate = phase.learning_rate
         if phase.final_rate != 1.0:
             rate = keras.optimizers.schedules.CosineDecay(rate, updates, phase.final_rate)
-        chosen, slots = tuple(objectives(phase)), max(phase.slots or 0, model.memory.slots)
+        chosen, slots = tuple(objectives(phase)), slots_of(phase, model.memory.slots)
         model.compile(
             keras.optimizers.Adam(rate, global_clipnorm=phase.clip),
             retention=chosen or None,

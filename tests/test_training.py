@@ -302,8 +302,17 @@ def test_the_actor_critic_alone_has_a_recipe_of_its_own():
         assert phase.slots is None
         assert phase.batch_size % phase.rollouts == 0
     assert sum(p.episodes for p in constant) > 2 * last.episodes
+    assert constant[0].at_most < 10
+    assert last.at_most is None  # in the end with its own slots
     for recipe, trainer in (("lemn", None), ("lemn", "both"), ("paper", "a2c")):
         assert recipes.chosen(recipe, trainer) == recipe
+
+
+def test_a_phase_may_have_a_smaller_memory_or_a_larger_one():
+    roomy, tight = Phase("roomy", 1, slots=10), Phase("tight", 1, at_most=5)
+    assert [training.slots_of(roomy, own) for own in (5, 12)] == [10, 12]
+    assert [training.slots_of(tight, own) for own in (3, 10)] == [3, 5]
+    assert training.slots_of(Phase("own", 1), 7) == 7
 
 
 def test_a_phase_with_more_room_is_for_smaller_memories():

@@ -43,6 +43,9 @@ def write(results: Path) -> None:
         "less than a point are told apart by chance. The bounds were not computed by this project",
         "and hold for the original test files.",
         "",
+        "What trained the policy: hindsight credit; in `-a2c` rows the +1 / -1 actor-critic alone,",
+        "by a recipe of its own; in `-paper` rows the same reward by the paper's own procedure.",
+        "",
     ]
     generated = sorted(
         {

@@ -296,6 +296,17 @@ def test_the_plan():
         reproduce.plan(["st-lemn"], ["noisy-7"], seeds=1)
 
 
+def test_the_actor_critic_explores_more_on_original(tmp_path):
+    for row, column, entropy in (
+        ("st-lemn-a2c", "original-5", 0.04),
+        ("st-lemn-a2c", "noisy-5", 0.03),
+        ("st-lemn", "original-5", 0.1),
+    ):
+        cell = reproduce.plan([row], [column], seeds=1)[-1]
+        policy, last = reproduce.settings_of(cell, tmp_path).phases()[-2:]
+        assert (policy.entropy, last.entropy) == (entropy, entropy)
+
+
 def test_a_result_of_another_recipe_is_not_kept(tmp_path):
     """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
     noisy, cell = reproduce.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
