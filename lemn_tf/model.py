@@ -11,77 +11,22 @@ computed for all time steps at once from what was recorded.
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from lemn_tf import memory, retention
+from lemn_tf.episode import Episode, random_past
 from lemn_tf.evaluation import labelled, needed_at, supported
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.learning.rollout import Rollout, kept_at
 from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.base import Answer, Reader, take_items
-from lemn_tf.retention.base import Decision, RetentionPolicy, salt_of, scramble
+from lemn_tf.readers.view import PolicyView
+from lemn_tf.retention.base import Decision, RetentionPolicy
 
 Nest = Any
-
-
-class Episode(TypedDict):
-    """A batch of B streams of up to T items, with Q questions each.
-
-    Items, questions and answers are what the reader makes of them: word ids, vectors, frames, or
-    nests of such, with the leading dimensions given here.
-    """
-
-    items: Nest
-    """`[B, T, ...]`, the stream; what stands behind its `length` is padding."""
-    length: tf.Tensor
-    """`[B]` int32, the number of items."""
-    questions: Nest
-    """`[B, Q, ...]`."""
-    ask_at: tf.Tensor
-    """`[B, Q]` int32, how many items have been seen when each is asked; -1 for padding."""
-    answers: Nest
-    """`[B, Q, ...]`, what the reader should answer: see `Reader.loss`."""
-    support: NotRequired[tf.Tensor]
-    """`[B, Q, K]` int32, the items that a question needs, -1 for padding: to evaluate by, and for
-    the clairvoyant bound, never to train on."""
-    decisions: NotRequired[Decision]
-    """Of `[B, T, ...]`: what was evicted, if the streams have been read already, by a driver of
-    TF-Agents for example; the model then learns from that instead of acting itself."""
-
-
-@keras.saving.register_keras_serializable("lemn_tf")
-class PolicyView(keras.layers.Layer):
-    """phi: what the retention policy sees of an entry, by way of the reader's encoding.
-
-    Args:
-        reader: encodes the entries.
-        matching: the reader's attention, if the policy goes by it.
-    """
-
-    def __init__(self, reader: Reader, matching: keras.layers.Layer | None = None, **kwargs):
-        super().__init__(**{"autocast": False, **kwargs})
-        self.reader, self.matching = reader, matching
-        self.built = True
-
-    def call(self, entries):
-        if self.matching is not None:
-            return self.matching.view(entries)
-        return self.reader.vectors(self.reader.encode(entries))
-
-    def get_config(self):
-        own = "reader" if self.matching is None else "matching"  # which brings its reader
-        part = keras.saving.serialize_keras_object(getattr(self, own))
-        return {**super().get_config(), "reader": None, "matching": None, own: part}
-
-    @classmethod
-    def from_config(cls, config):
-        parts = ("reader", "matching")
-        made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
-        reader = made["reader"] or made["matching"].reader
-        return cls(**{**config, **made, "reader": reader})
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -463,20 +408,3 @@ def _spec(text: str) -> tf.TensorSpec:
 def _at_least_0(answers: Nest) -> Nest:
     """Labels with 0 for padding."""
     return tf.nest.map_structure(lambda leaf: tf.maximum(leaf, 0), answers)
-
-
-def random_past(
-    episode: Episode, share: tuple[float, float], seed: tf.Tensor, window: int | None = None
-) -> tf.Tensor:
-    """For each question a random part of the items before it: ids `[B, Q, T]`, -1 = left out."""
-    ask_at = episode["ask_at"]
-    batch, steps = tf.nest.flatten(episode["items"])[0].shape[:2]
-    questions = ask_at.shape[1]
-    which = tf.reshape(tf.range(batch * questions), [batch, questions])
-    draw = scramble(tf.range(steps + 1), which, salt_of(seed + tf.constant([0, 1 << 20])))
-    keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
-    ids = tf.range(steps)
-    keep &= ids < ask_at[..., None]
-    if window is not None:
-        keep &= ids >= ask_at[..., None] - window
-    return tf.cast(tf.where(keep, ids, memory.EMPTY), tf.int64)

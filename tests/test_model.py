@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import model as model_file
 from lemn_tf import retention
+from lemn_tf.episode import random_past
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.learning.objectives import entropy_at
 from lemn_tf.model import StreamReader
@@ -163,7 +163,7 @@ def test_random_past():
     batch, share = make_batch(), (0.5, 1.0)
     batch["ask_at"] = tf.constant([[6, 3], [4, 0], [6, 5], [6, -1]])
     past = [
-        tf.function(lambda: model_file.random_past(batch, share, SEED), jit_compile=jit)().numpy()
+        tf.function(lambda: random_past(batch, share, SEED), jit_compile=jit)().numpy()
         for jit in (False, True)
     ]
     np.testing.assert_array_equal(*past)
@@ -172,17 +172,17 @@ def test_random_past():
             assert found in (-1, t)
             assert found < max(int(batch["ask_at"][b, q]), 0)
     many = {"items": tf.zeros([400, 50, 1]), "ask_at": tf.fill([400, 2], 50)}
-    kept = np.mean(model_file.random_past(many, share, SEED).numpy() >= 0, axis=-1)
+    kept = np.mean(random_past(many, share, SEED).numpy() >= 0, axis=-1)
     assert np.mean(kept) == pytest.approx(0.75, abs=0.01)  # uniform between the two shares
     assert np.std(kept) == pytest.approx(np.sqrt(0.5**2 / 12 + 0.18 / 50), abs=0.01)
     assert abs(np.corrcoef(kept[:, 0], kept[:, 1])[0, 1]) < 0.15
-    other = model_file.random_past(many, share, SEED + 1).numpy() >= 0
+    other = random_past(many, share, SEED + 1).numpy() >= 0
     assert abs(np.corrcoef(kept.ravel(), np.mean(other, axis=-1).ravel())[0, 1]) < 0.15
 
 
 def test_random_past_reaches_only_so_far_back():
     batch = {"items": tf.zeros([2, 9, 1]), "ask_at": tf.constant([[9, 2], [5, -1]])}
-    found = model_file.random_past(batch, (1.0, 1.0), SEED, window=3).numpy()
+    found = random_past(batch, (1.0, 1.0), SEED, window=3).numpy()
     held = [[sorted(set(row.tolist()) - {-1}) for row in rows] for rows in found]
     assert held == [[[6, 7, 8], [0, 1]], [[2, 3, 4], []]]
 

@@ -26,8 +26,9 @@ from tf_agents.trajectories import trajectory
 
 from lemn_tf.agents.environment import game_of, leaving
 from lemn_tf.agents.policy import EvictionPolicy, choices
+from lemn_tf.episode import Episode
 from lemn_tf.learning import ActorCritic, Hindsight, Objective
-from lemn_tf.model import Episode, StreamReader
+from lemn_tf.model import StreamReader
 from lemn_tf.retention.base import Decision, describe
 
 Experience = Episode | trajectory.Trajectory

@@ -19,7 +19,8 @@ from tf_agents.replay_buffers import tf_uniform_replay_buffer
 
 from lemn_tf.agents.actor_critic import ActorCriticAgent
 from lemn_tf.agents.environment import KEYS, StreamEnvironment
-from lemn_tf.model import Episode, StreamReader
+from lemn_tf.episode import Episode
+from lemn_tf.model import StreamReader
 
 
 class Game(NamedTuple):

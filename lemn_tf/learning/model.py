@@ -95,7 +95,8 @@ class MemoryModel(RetentionTrainer):
         self.warmup = warmup
         own = {"random_memories": random_memories, "share": list(share), "variants": variants}
         own["warmup"] = warmup
-        self.sample_loss = None if loss is None else SampleLoss(loss, kwargs.get("loss_weights"))
+        weights = args[0] if args else kwargs.get("loss_weights")
+        self.sample_loss = None if loss is None else SampleLoss(loss, weights)
         super().compile(optimizer, loss, *args, retention=retention, own=own, **kwargs)
 
     # -- learning ---------------------------------------------------------------------------------

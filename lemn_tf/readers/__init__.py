@@ -3,5 +3,6 @@
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.readers.memn2n import MemN2N
 from lemn_tf.readers.mqn import FRMQN, MQN
+from lemn_tf.readers.view import PolicyView
 
-__all__ = ["FRMQN", "MQN", "Answer", "MemN2N", "Reader"]
+__all__ = ["FRMQN", "MQN", "Answer", "MemN2N", "PolicyView", "Reader"]

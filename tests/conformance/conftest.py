@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
 from lemn_tf.agents.maze import RetentionView
-from lemn_tf.model import PolicyView
-from lemn_tf.readers import FRMQN, MQN, MemN2N, Reader
+from lemn_tf.readers import FRMQN, MQN, MemN2N, PolicyView, Reader
 
 STEPS, SLOTS, WIDTH = 9, 3, 6
 Tensors = dict[str, tf.Tensor]

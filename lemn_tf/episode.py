@@ -1,0 +1,54 @@
+"""Episode: a batch of streams with questions, as readers are trained and tested on."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+import tensorflow as tf
+
+from lemn_tf.memory import EMPTY
+from lemn_tf.retention.base import Decision, salt_of, scramble
+
+Nest = Any
+
+
+class Episode(TypedDict):
+    """A batch of B streams of up to T items, with Q questions each.
+
+    Items, questions and answers are what the reader makes of them: word ids, vectors, frames, or
+    nests of such, with the leading dimensions given here.
+    """
+
+    items: Nest
+    """`[B, T, ...]`, the stream; what stands behind its `length` is padding."""
+    length: tf.Tensor
+    """`[B]` int32, the number of items."""
+    questions: Nest
+    """`[B, Q, ...]`."""
+    ask_at: tf.Tensor
+    """`[B, Q]` int32, how many items have been seen when each is asked; -1 for padding."""
+    answers: Nest
+    """`[B, Q, ...]`, what the reader should answer: see `Reader.loss`."""
+    support: NotRequired[tf.Tensor]
+    """`[B, Q, K]` int32, the items that a question needs, -1 for padding: to evaluate by, and for
+    the clairvoyant bound, never to train on."""
+    decisions: NotRequired[Decision]
+    """Of `[B, T, ...]`: what was evicted, if the streams have been read already, by a driver of
+    TF-Agents for example; the model then learns from that instead of acting itself."""
+
+
+def random_past(
+    episode: Episode, share: tuple[float, float], seed: tf.Tensor, window: int | None = None
+) -> tf.Tensor:
+    """For each question a random part of the items before it: ids `[B, Q, T]`, -1 = left out."""
+    ask_at = episode["ask_at"]
+    batch, steps = tf.nest.flatten(episode["items"])[0].shape[:2]
+    questions = ask_at.shape[1]
+    which = tf.reshape(tf.range(batch * questions), [batch, questions])
+    draw = scramble(tf.range(steps + 1), which, salt_of(seed + tf.constant([0, 1 << 20])))
+    keep = draw[..., :-1] < share[0] + (share[1] - share[0]) * draw[..., -1:]
+    ids = tf.range(steps)
+    keep &= ids < ask_at[..., None]
+    if window is not None:
+        keep &= ids >= ask_at[..., None] - window
+    return tf.cast(tf.where(keep, ids, EMPTY), tf.int64)
