@@ -39,15 +39,19 @@ def build(policy):
     return lemn_tf.MemoryModel([stream, query], answer)
 
 
-def main(policy="st-lemn", seed=0, count=19_200, steps=60, epochs=2):
-    """Trains a model on such streams; returns how often it is right about new ones."""
+def main(policy="st-lemn", seed=0, count=12_800, steps=60, epochs=2, **options):
+    """Trains a model on such streams; returns how often it is right about new ones.
+
+    `options` are passed on to `compile`.
+    """
     keras.utils.set_random_seed(seed)
     model = build(policy)
     model.compile(
-        keras.optimizers.Adam(3e-3, global_clipnorm=40.0),
+        keras.optimizers.Adam(1e-2, global_clipnorm=40.0),
         "sparse_categorical_crossentropy",
         metrics=["accuracy"],
         shards=2,  # two cores
+        **options,
     )
     history = model.fit(
         *streams(count, steps, seed=2 * seed),

@@ -24,8 +24,11 @@ def streams(count, steps, seed):
     return items.astype("float32"), colours[np.arange(count), flags.argmax(axis=1)]
 
 
-def main(policy="st-lemn", seed=0, count=9600, steps=40, epochs=3):
-    """Trains a model on such streams; returns how often it is right about new ones."""
+def main(policy="st-lemn", seed=0, count=9600, steps=40, epochs=3, **options):
+    """Trains a model on such streams; returns how often it is right about new ones.
+
+    `options` are passed on to `compile`.
+    """
     keras.utils.set_random_seed(seed)
     stream = keras.Input((None, 1 + COLOURS))
     state, _ = lemn_tf.EpisodicMemory(slots=4, policy=policy)(stream)
@@ -33,7 +36,10 @@ def main(policy="st-lemn", seed=0, count=9600, steps=40, epochs=3):
     answer = keras.layers.Dense(COLOURS, "softmax")(seen)
     model = lemn_tf.MemoryModel(stream, answer)
     model.compile(
-        keras.optimizers.Adam(3e-3), "sparse_categorical_crossentropy", metrics=["accuracy"]
+        keras.optimizers.Adam(3e-3),
+        "sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+        **options,
     )
     history = model.fit(
         *streams(count, steps, seed=2 * seed),

@@ -72,8 +72,11 @@ def build(policy):
     return lemn_tf.MemoryModel([stream, corner], answer)
 
 
-def main(policy="st-lemn", seed=0, count=9600, steps=20, epochs=3):
-    """Trains a model on such streams; returns how often it is right about new ones."""
+def main(policy="st-lemn", seed=0, count=9600, steps=20, epochs=3, **options):
+    """Trains a model on such streams; returns how often it is right about new ones.
+
+    `options` are passed on to `compile`.
+    """
     keras.utils.set_random_seed(seed)
     model = build(policy)
     model.compile(
@@ -81,6 +84,7 @@ def main(policy="st-lemn", seed=0, count=9600, steps=20, epochs=3):
         "sparse_categorical_crossentropy",
         metrics=["accuracy"],
         shards=2,  # two cores
+        **options,
     )
     history = model.fit(
         *streams(count, steps, seed=2 * seed),

@@ -36,8 +36,11 @@ def build(policy):
     return lemn_tf.MemoryModel(stream, degrees)
 
 
-def main(policy="st-lemn", seed=0, count=19_200, steps=60, epochs=2):
-    """Trains a model on such streams; returns its root mean squared error on new ones, degrees."""
+def main(policy="st-lemn", seed=0, count=19_200, steps=60, epochs=2, **options):
+    """Trains a model on such streams; returns its root mean squared error on new ones, degrees.
+
+    `options` are passed on to `compile`.
+    """
     keras.utils.set_random_seed(seed)
     model = build(policy)
     model.compile(
@@ -45,6 +48,7 @@ def main(policy="st-lemn", seed=0, count=19_200, steps=60, epochs=2):
         "mse",
         metrics=[keras.metrics.RootMeanSquaredError(name="degrees")],
         shards=2,  # two cores
+        **options,
     )
     history = model.fit(
         *streams(count, steps, seed=2 * seed),
