@@ -178,7 +178,7 @@ def test_a_file_without_questions(files, tmp_path):
 
 
 def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(babi.training, "train", lambda *_: None)
+    monkeypatch.setattr(babi.training, "train", lambda *_, **__: None)
     train = tmp_path / "train.txt"
     train.write_bytes(files["train"].read_bytes())
     settings = babi.Settings(str(train), str(files["valid"]))
@@ -232,7 +232,7 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
     """An update has as many rows as any other, of fewer stories."""
     seen = []
 
-    def look(model, phases, batches, *_):
+    def look(model, phases, batches, *_, **__):
         for index, phase in enumerate(phases):
             seen.append((phase, next(iter(batches(index, phase, 0)))))
 

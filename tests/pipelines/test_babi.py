@@ -149,7 +149,7 @@ def test_encode(tmp_path):
     np.testing.assert_array_equal(data["length"], [2, 1])
     np.testing.assert_array_equal(data["ask_at"], [[1, 2], [0, -1]])
     answer = vocabulary.lookup(["garden", "milk,football"]).numpy()
-    np.testing.assert_array_equal(data["answers"], [[1, answer[0]], [answer[1], -1]])
+    np.testing.assert_array_equal(data["answers"], [[-1, answer[0]], [answer[1], -1]])
     np.testing.assert_array_equal(data["support"], [[[-1, -1], [0, 1]], [[-1, -1], [-1, -1]]])
 
 
@@ -185,7 +185,7 @@ def test_encode_at_a_fixed_length(stories, vocabulary):
 def test_encode_stories_without_facts_or_questions(vocabulary):
     data = babi.encode([Story((), ()), Story((), (Question("Where?", "x", (), 0),))], vocabulary)
     assert data["items"].shape[:2] == (2, 0)
-    np.testing.assert_array_equal(data["answers"], [[-1], [1]])
+    np.testing.assert_array_equal(data["answers"], [[-1], [-1]])  # a word it does not know
     assert babi.encode([Story((), ())], vocabulary)["questions"].shape == (1, 0, 0)
     with pytest.raises(ValueError, match="at least one story"):
         babi.encode([], vocabulary)
