@@ -38,12 +38,12 @@ def test_first_flagged():
 
 
 def test_associative_recall():
-    accuracy = short("associative_recall", count=4800, steps=20)
+    accuracy = short("associative_recall", count=6400, steps=20)
     assert accuracy > best_of_fifo(slots=6, steps=20, chance=1 / 8) + 0.1
 
 
 def test_tokens():
-    accuracy = short("tokens", count=3200, steps=20)
+    accuracy = short("tokens", count=4800, steps=20)
     assert accuracy > best_of_fifo(slots=5, steps=20, chance=1 / 8) + 0.1
 
 
