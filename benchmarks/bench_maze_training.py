@@ -27,8 +27,8 @@ def main() -> None:
 
     import tensorflow as tf
 
-    from lemn_tf.agents.maze_learning import RECIPES, Learner
-    from lemn_tf.agents.maze_training import Settings, Supply
+    from lemn_tf.navigation.learning import RECIPES, Learner
+    from lemn_tf.navigation.training import Settings, Supply
 
     if arguments.threads:
         tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)

@@ -19,13 +19,14 @@ import io
 import numbers
 import os
 import re
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from lemn_tf.files import write_atomically
 
 EMPTY = -1
 """The id of an unused slot."""
@@ -431,15 +432,7 @@ def save(state: MemoryState, path: str | os.PathLike) -> None:
         add("format", FORMAT)
         for name, tensor in to_flat(state).items():
             add(f"{tensor.dtype.name}/{name}", tf.io.serialize_tensor(tensor).numpy())
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_atomically(path, buffer.getvalue())
 
 
 def load(path: str | os.PathLike, like: MemoryState | None = None) -> MemoryState:

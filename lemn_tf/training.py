@@ -29,6 +29,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.files import replacing, write_atomically
 from lemn_tf.learning import Objective
 from lemn_tf.model import StreamReader
 from lemn_tf.recipes import Phase
@@ -39,20 +40,6 @@ EPOCH = 8_000
 
 class Interrupted(Exception):
     """Ctrl-C: everything is saved, and the message says how to go on."""
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file that is either whole or as it was before."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
-
-
-def save_model(model: keras.Model, path: Path) -> None:
-    """Saves a `.keras` file, whole or not at all."""
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    model.save(temporary)
-    os.replace(temporary, path)
 
 
 @dataclasses.dataclass
@@ -275,7 +262,8 @@ def train(
                     }
                 )
                 if better:
-                    save_model(model, run.folder / "model.keras")
+                    with replacing(run.folder / "model.keras") as temporary:
+                        model.save(temporary)
                 run.save(model, model.optimizer, progress)
         if run is not None:
             run.save_reader(model, progress.phase)

@@ -24,6 +24,8 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.files import write_atomically
+
 from .text import batched
 
 # All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one stated by ParlAI's
@@ -149,16 +151,8 @@ def write_stories(stories: Iterable[Story], path: str | os.PathLike) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            for story in stories:
-                file.writelines(f"{line}\n" for line in _lines(story))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    lines = (f"{line}\n" for story in stories for line in _lines(story))
+    write_atomically(path, "".join(lines))
 
 
 def _lines(story: Story) -> Iterable[str]:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 JOINERS = ("cli", "commands", "demo")
 """The command line: the only place that joins everything."""
-OUTER = ("pipelines", "export", "agents", "mazes", *JOINERS)
+OUTER = ("pipelines", "export", "agents", "navigation", "mazes", "experiments", *JOINERS)
 """Whatever is not named here is core, new modules included."""
 
 
@@ -59,13 +59,13 @@ def allowed(here: str, imported: str) -> bool:
     if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
         return here == "agents"
     if top in ("gymnasium", "gym", "matplotlib"):
-        return here in ("mazes", "agents", "trace")
+        return here in ("mazes", "navigation")
     if top != "lemn_tf":
         return True
     there = part(imported)
-    if here == there:
+    if here == there or there == "files":
         return True
-    if here in ("memory", "text", "tape"):
+    if here in ("files", "memory", "text", "tape"):
         return False
     if here == "retention":
         return there == "memory"
@@ -80,12 +80,14 @@ def allowed(here: str, imported: str) -> bool:
     if here == "pipelines":
         return False
     if here == "export":
-        return there not in ("agents", "pipelines", "mazes", *JOINERS)
+        return there not in OUTER
     if here == "agents":
-        return there not in ("pipelines", "export", *JOINERS)
+        return there == "mazes" or there not in OUTER
+    if here == "navigation":
+        return there == "mazes" or there not in OUTER
     if here == "mazes":
-        return there not in ("agents", "export", "pipelines", *JOINERS)
-    return False
+        return False
+    return here == "experiments" and there not in JOINERS
 
 
 MODULES = dict(sources())

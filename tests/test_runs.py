@@ -4,7 +4,7 @@ import pytest
 
 import lemn_tf
 from lemn_tf import runs
-from lemn_tf.commands import babi
+from lemn_tf.experiments import babi
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 

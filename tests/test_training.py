@@ -213,21 +213,6 @@ def test_other_settings_are_refused(tmp_path):
         training.Run(tmp_path, {"seed": 1, "slots": 6, "policy": "fifo"})
 
 
-def test_no_half_written_file(tmp_path, monkeypatch):
-    path = tmp_path / "checkpoint.npz"
-    training.write_atomically(path, b"whole")
-
-    def torn(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:2])
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Path, "write_bytes", torn)
-    with pytest.raises(OSError, match="disk full"):
-        training.write_atomically(path, b"newer")
-    assert path.read_bytes() == b"whole"
-
-
 def test_a_folder_with_another_run_is_refused_but_not_for_a_new_setting(tmp_path):
     training.Run(tmp_path, {"slots": 5})
     training.Run(tmp_path, {"slots": 5, "news": None})

@@ -5,7 +5,7 @@
     time_step = environment.step(tf.zeros([64], tf.int32))  # everybody one cell ahead
 
 For agents of TF-Agents that want to see frames. Our own training does not go through it: it works
-on pose tables and looks at each distinct frame once (`lemn_tf.agents.maze_rollout`).
+on pose tables and looks at each distinct frame once (`lemn_tf.navigation.rollout`).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Bench:
 
 def _prepare(policy: str, slots: int, size: int):
     """A model and the stories that it is measured on: Noisy, 40 facts and 5 questions each."""
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
     from lemn_tf.pipelines import babi as pipeline
     from lemn_tf.pipelines import babi_generator
     from lemn_tf.text import Vocabulary

@@ -35,9 +35,9 @@ class Demo:
         from rich.console import Console
 
         from lemn_tf import training
-        from lemn_tf.commands import babi
         from lemn_tf.commands.data import write_splits
         from lemn_tf.commands.evaluate import compare, table
+        from lemn_tf.experiments import babi
         from lemn_tf.progress import Bar
 
         console, began, out = Console(), time.time(), Path(arguments.out)
@@ -79,7 +79,7 @@ def show_answers(console, model, path, count: int = 3) -> None:
     import numpy as np
     import tensorflow as tf
 
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
 
     data = babi.Stories(path, model.vocabulary)
     batch = {key: tf.constant(array[:64]) for key, array in data.arrays.items()}

@@ -32,7 +32,7 @@ class Evaluate:
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
-        from lemn_tf.commands import babi
+        from lemn_tf.experiments import babi
 
         if maze.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
@@ -147,7 +147,7 @@ def compare(models: dict, data, slots: int, store_questions: bool = False) -> li
     Each has a `regret`, its error above the oracle's. The oracle goes by supporting facts: unless
     every question is labelled with them there is none, and `regret` is None.
     """
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
 
     rows = [
         {"name": name, **babi.score(model, data, slots, store_questions), "regret": None}

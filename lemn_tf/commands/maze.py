@@ -58,7 +58,7 @@ def find(name: str) -> Path:
 
 def load(name: str):
     """A trained agent; see `find`."""
-    from lemn_tf.agents import maze
+    from lemn_tf.navigation import navigator as maze
 
     return maze.load(find(name))
 
@@ -102,7 +102,7 @@ def settings_from(arguments: argparse.Namespace):
     """The `Settings` that the arguments of `lemn train maze` ask for."""
     import dataclasses
 
-    from lemn_tf.agents.maze_training import Settings, recipe_for
+    from lemn_tf.navigation.training import Settings, recipe_for
 
     changes = {name: getattr(arguments, name) for name in CHANGES}
     changes = {name: value for name, value in changes.items() if value is not None}
@@ -132,7 +132,7 @@ def settings_from(arguments: argparse.Namespace):
 def run_train(arguments: argparse.Namespace, jit_compile: bool = True) -> int | None:
     """Trains an agent, or goes on with a run that was stopped."""
     from lemn_tf import training
-    from lemn_tf.agents.maze_training import train
+    from lemn_tf.navigation.training import train
 
     settings = settings_from(arguments)
 
@@ -203,8 +203,8 @@ def score(
     """
     import numpy as np
 
-    from lemn_tf.agents.maze_evaluation import evaluate
     from lemn_tf.mazes import TEST_LENGTHS, build, imaze_world, load_jsonl, random_mazes
+    from lemn_tf.navigation.evaluation import evaluate
 
     groups: dict[str, np.ndarray] = {}
     if maps is not None:
@@ -279,8 +279,8 @@ def add_play_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_play(arguments: argparse.Namespace) -> None:
     """Films one episode of a trained agent."""
-    from lemn_tf.agents.maze_video import film
     from lemn_tf.mazes import build, imaze_world, load_jsonl
+    from lemn_tf.navigation.video import film
 
     if arguments.maps and arguments.length:
         raise ValueError("expected either the length of an I-Maze or a file of maps, got both")

@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from lemn_tf.commands.cells import run_cells
 from lemn_tf.commands.common import commit, whole_number, words
+from lemn_tf.experiments.cells import run_cells
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -123,7 +123,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int | None:
 def run_cell(cell: Cell, arguments: argparse.Namespace) -> None:
     """Trains and scores one run, and writes its JSON."""
     from lemn_tf.commands import maze
-    from lemn_tf.training import write_atomically
+    from lemn_tf.files import write_atomically
 
     parser = argparse.ArgumentParser()
     maze.add_train_arguments(parser)
@@ -167,7 +167,7 @@ def _run_all(cells: list[Cell], arguments: argparse.Namespace) -> list[str]:
 
 def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:
     """Copies the agents that validated best, in half precision, and returns what was written."""
-    from lemn_tf.agents import maze
+    from lemn_tf.navigation import navigator as maze
 
     written = []
     for row in PRESETS:

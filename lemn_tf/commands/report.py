@@ -124,7 +124,7 @@ def copy_presets(results: Path, out: Path, presets: Path) -> dict[Path, dict[str
         For each preset that was written the errors of the runs it was chosen from, by name.
     """
     from lemn_tf import runs
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
 
     copied = {}
     for variant, slots in COLUMNS:

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from lemn_tf.commands import maze_reproduce
-from lemn_tf.commands.cells import run_cells
 from lemn_tf.commands.common import commit, whole_number, words
+from lemn_tf.experiments.cells import run_cells
 
 COLUMNS = (("original", 5), ("noisy", 5), ("original", 10), ("noisy", 10), ("large", 10))
 """The columns of the paper's two tables: data set and slots."""
@@ -220,7 +220,7 @@ def prepare_data(folder: Path, given: str | None) -> None:
 
 def settings_of(cell: Cell, out: Path):
     """How a cell is trained."""
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
 
     entropy = ENTROPY.get((cell.row.trainer, cell.variant))
     settings = babi.Settings(
@@ -251,7 +251,7 @@ def reader_of(cell: Cell, out: Path) -> Path:
 def run_cell(cell: Cell, out: Path, results: Path) -> None:
     """Trains and scores one cell, and writes its JSON."""
     from lemn_tf import runs
-    from lemn_tf.commands import babi
+    from lemn_tf.experiments import babi
 
     folder, began = out / "runs" / cell.name, time.time()
     settings = settings_of(cell, out)

@@ -122,7 +122,7 @@ class Train:
         import keras
 
         from lemn_tf import training
-        from lemn_tf.commands import babi
+        from lemn_tf.experiments import babi
         from lemn_tf.learning.training import check_shards
         from lemn_tf.progress import Bar, EvictionAges
 

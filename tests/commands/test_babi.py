@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import runs
-from lemn_tf.commands import babi, evaluate, report, reproduce
+from lemn_tf.commands import evaluate, report, reproduce
+from lemn_tf.experiments import babi
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 

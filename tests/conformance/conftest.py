@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
-from lemn_tf.agents.maze import RetentionView
+from lemn_tf.navigation.navigator import RetentionView
 from lemn_tf.readers import FRMQN, MQN, MemN2N, PolicyView, Reader
 
 STEPS, SLOTS, WIDTH = 9, 3, 6

@@ -9,8 +9,8 @@ import pytest
 
 import lemn_tf
 from lemn_tf import ActorCritic, EpisodicMemory, Hindsight, MemoryModel, retention
-from lemn_tf.agents.maze import Navigator, RetentionView
 from lemn_tf.model import StreamReader
+from lemn_tf.navigation.navigator import Navigator, RetentionView
 from lemn_tf.readers import FRMQN, MQN, MemN2N, PolicyView
 from lemn_tf.readers.mqn import FrameEncoder
 from lemn_tf.text import Vocabulary

@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_rollout import make_course, walk
+from lemn_tf.files import write_atomically
 from lemn_tf.mazes.pictures import top_down
 from lemn_tf.mazes.world import ACTIONS, World
 from lemn_tf.memory import EMPTY
-from lemn_tf.training import write_atomically
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import make_course, walk
 
 VIEW, CELL, GAP, LINE = 192, 84, 12, 14
 INK, FAINT, BLUE, ORANGE, RED = "#202020", "#c8c8c8", "#3b6fb5", "#d98324", "#c62828"

@@ -21,12 +21,12 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import training
-from lemn_tf.agents import maze
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_evaluation import Evaluator
-from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe, further
-from lemn_tf.agents.maze_rollout import Course, make_course
 from lemn_tf.mazes import Maze, World, build, imaze_world, load_jsonl, random_mazes
+from lemn_tf.navigation import navigator
+from lemn_tf.navigation.evaluation import Evaluator
+from lemn_tf.navigation.learning import RECIPES, Learner, Recipe, further
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import Course, make_course
 
 ENVIRONMENTS = ("imaze", "single-indicator")
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
@@ -83,7 +83,7 @@ class Settings:
         sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
         model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
         if self.start_from is not None:
-            first = maze.load(self.start_from).playing_at(model.temperature)
+            first = navigator.load(self.start_from).playing_at(model.temperature)
             if first.settings != model.settings:
                 wanted, came = model.settings, first.settings
                 differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
@@ -220,7 +220,7 @@ def train(
     writer = tf.summary.create_file_writer(str(run.folder / "logs")) if run is not None else None
     best = model.get_weights()
     if run is not None and (run.folder / "model.npz").exists():
-        best = maze.load(run.folder).get_weights()
+        best = navigator.load(run.folder).get_weights()
     first, kept, began, shown = progress.update, progress.frames, time.time(), []
     try:
         while progress.frames < recipe.frames:

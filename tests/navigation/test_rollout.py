@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_rollout import buckets, make_course, outcome, walk
 from lemn_tf.mazes import MazeEnv, Rules, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import buckets, make_course, outcome, walk
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 STEPS = 14

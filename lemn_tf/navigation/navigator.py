@@ -8,7 +8,7 @@ things are chosen at once: where to go, and which of the N + 1 frames (the slots
 So x_t is read with before it is stored: it is not in the memory that its own step reads, as in Oh
 et al. (2016), whose memory also holds past frames only. Everything a frame contributes (context,
 key, value, what the retention policy sees) is computed once a *distinct* frame, `look`; the rest
-gathers rows of those tables. `lemn_tf.agents.maze_rollout` walks, `maze_learning` learns.
+gathers rows of those tables. `rollout` walks, `learning` learns.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import retention
+from lemn_tf.files import write_atomically
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.readers.mqn import FRMQN, MQN
-from lemn_tf.training import write_atomically
 
 READERS = {"mqn": MQN, "frmqn": FRMQN}
 """The readers by name."""

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_evaluation import Evaluator, Scores, evaluate
 from lemn_tf.mazes import MazeEnv, single_indicator_world
+from lemn_tf.navigation.evaluation import Evaluator, Scores, evaluate
+from lemn_tf.navigation.navigator import Navigator
 
 
 class Blind(Navigator):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_video import episode, film
 from lemn_tf.commands import maze, maze_reproduce
 from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.mazes import imaze, imaze_world, save_jsonl
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.video import episode, film
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 The world is the graph of poses of `lemn_tf.mazes.World`, so a step of the environment is four
 look-ups. A `Course` takes from a world the maps of one update and the distinct frames they show,
 padded to few sizes, so that one compiled program serves many updates. `walk` then acts without
-gradients and records integers only: `maze_learning` computes the loss of all steps from them.
+gradients and records integers only: `learning` computes the loss of all steps from them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import memory
-from lemn_tf.agents.maze import Navigator, Views
 from lemn_tf.mazes.expert import shortest_ways
 from lemn_tf.mazes.world import World
+from lemn_tf.navigation.navigator import Navigator, Views
 from lemn_tf.retention.base import Cells, choose, gumbel
 
 PLAYED = (2018, 4)

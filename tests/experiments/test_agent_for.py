@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import agents
-from lemn_tf.commands import babi
+from lemn_tf.experiments import babi
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi as pipeline

@@ -11,7 +11,7 @@ import types
 
 import pytest
 
-from lemn_tf.commands import cells
+from lemn_tf.experiments import cells
 
 SCRIPT = """
 import json, os, sys

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_learning import RECIPES, Learner, Recipe, astray, compact, losses
-from lemn_tf.agents.maze_rollout import colours, make_course, walk
 from lemn_tf.mazes import Maze, Rules, build, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
+from lemn_tf.navigation.learning import RECIPES, Learner, Recipe, astray, compact, losses
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import colours, make_course, walk
 from lemn_tf.retention.base import Cells
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_rollout import Course, make_course, outcome, walk
 from lemn_tf.mazes.expert import winnable
 from lemn_tf.mazes.world import World
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import Course, make_course, outcome, walk
 
 
 class Scores(NamedTuple):

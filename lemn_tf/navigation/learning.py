@@ -15,10 +15,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.agents.maze import Navigator
-from lemn_tf.agents.maze_rollout import Course, Walk, buckets, colours, outcome, walk
 from lemn_tf.learning.critic import actor_critic_loss
 from lemn_tf.memory import EMPTY
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.rollout import Course, Walk, buckets, colours, outcome, walk
 from lemn_tf.retention.base import Cells
 
 

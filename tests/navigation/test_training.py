@@ -9,10 +9,11 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import retention, training
-from lemn_tf.agents import maze, maze_training
-from lemn_tf.agents.maze_learning import Learner, Recipe
-from lemn_tf.agents.maze_training import Settings, Supply, settings_of, train
 from lemn_tf.mazes import Rules, imaze_world, save_jsonl, single_indicator_world
+from lemn_tf.navigation import navigator as maze
+from lemn_tf.navigation import training as maze_training
+from lemn_tf.navigation.learning import Learner, Recipe
+from lemn_tf.navigation.training import Settings, Supply, settings_of, train
 
 RECIPE = Recipe(frames=90, episodes=4, validate_every=1)
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import retention
-from lemn_tf.agents.maze import Navigator, load
+from lemn_tf.navigation.navigator import Navigator, load
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 

@@ -1,0 +1,1 @@
+"""Agents that walk by what they see and what they chose to remember."""
