@@ -1,7 +1,8 @@
 """Recurrent layers that read short texts in both directions at once, for readers of words.
 
-What depends on the inputs alone is one product for all steps. The GRU's gradient is written by hand: that of the recurrent weights is then one large
-product too, where automatic differentiation makes one a step. Tests hold both layers to Keras' own.
+What depends on the inputs alone is one product for all steps. The GRU's gradient is written by
+hand: that of the recurrent weights is then one large product too, where automatic differentiation
+makes one a step. Tests hold both layers to Keras' own.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from lemn_tf.readers.recurrent import BiGRU
 from lemn_tf.readers.spans import SpanReader
+from lemn_tf.readers.wordviews import Aware, Lexical
 
 FIELDS = 4
 """Numbers of a word in a code besides its state: word, stem, idf, and 1 for a word at all."""
@@ -256,6 +257,14 @@ class WordReader(SpanReader):
             last = tf.concat([h[..., -1, : self.view_units], h[..., 0, self.view_units :]], axis=-1)
             e = tf.concat([e, tf.cast(last, e.dtype)], axis=-1)
         return e
+
+    def lexical(self) -> keras.layers.Layer:
+        """What rules for words see of a slot: see `lemn_tf.retention.lexical`."""
+        return Lexical(self, name="lexical")
+
+    def aware(self) -> keras.layers.Layer:
+        """What a policy that knows the question sees of a slot: see `Aware`."""
+        return Aware(self, name="aware")
 
     def get_config(self):
         names = ("vocabulary_size", "width", "view", "slot", "kinds", "features", "view_units")

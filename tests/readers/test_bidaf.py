@@ -1,5 +1,7 @@
 """BiDAF against the equations of the paper, written out in NumPy word by word."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -74,7 +76,7 @@ def output_by_hand(reader, h, u):
     p2 = softmax(np.concatenate(end))
     edges = np.cumsum([0, *(len(slot) for slot in h)])
     found = {}
-    for slot, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+    for slot, (low, high) in enumerate(itertools.pairwise(edges)):
         for i in range(low, high):
             for j in range(i, high):
                 found[slot, i - low, j - low] = np.log(p1[i]) + np.log(p2[j])
