@@ -46,6 +46,7 @@ PUNCTUATION = (
 FEATURES = ("capital", "digit", "year", "sentence_start", "known", "rarity")
 ARRAYS = ("words", "chars", "shape", "suffix", "punctuation", "stem")
 _EDGE = r"!-/:-@\[-`{-~‘’´“”„«»‹›–—…¿¡·•†‡\x{feff}"
+_SHORT = r"[A-Z]|(?:[A-Z]\.)+[A-Z]|Mrs?|Dr|Ms|St|vs|e\.g|i\.e"
 _STEM = r"(..[a-z])(?:ies|ied|ings?|edly|ed|es|s|e|y|ly|ers?|ions?|al)$"
 
 
@@ -146,12 +147,19 @@ def _punctuation(text: tf.Tensor, place: int) -> tf.Tensor:
 
 
 def ends_sentence(word: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
-    """Whether a sentence ends with these words `[U]`: a full stop, but not that of an initial."""
-    stops = tf.strings.regex_full_match(after, r".*[.!?…].*")
-    initial = tf.strings.regex_full_match(
-        word, r"[A-Z]|(?:[A-Z]\.)+[A-Z]|Mrs?|Dr|Ms|St|vs|e\.g|i\.e"
-    )
-    return stops & ~(initial & tf.strings.regex_full_match(after, r"\."))
+    """Whether a sentence ends with these words `[U]`: a full stop, but not that of an initial.
+
+    Example:
+
+    >>> ends_sentence(tf.constant(["F", "Kennedy", "in"]), tf.constant([".", '."', ""])).numpy()
+    array([False,  True, False])
+    """
+    distinct, where = tf.unique(after)
+    stops = tf.gather(tf.strings.regex_full_match(distinct, r".*[.!?…].*"), where)
+    places = tf.where(stops)
+    initial = tf.strings.regex_full_match(tf.gather_nd(word, places), _SHORT)
+    initial &= tf.gather_nd(after, places) == "."
+    return tf.tensor_scatter_nd_update(stops, places, ~initial)
 
 
 def finish(
