@@ -105,14 +105,15 @@ def _shape(letters: tf.Tensor, small: tf.Tensor) -> tf.Tensor:
     here = letters > 0
     upper = (letters != small) & here
     digit = (letters >= ord("0")) & (letters <= ord("9"))
-    low = ((letters >= ord("a")) & (letters <= ord("z"))) | ((letters >= 128) & ~upper)
+    wide = letters >= 0xC0  # the first byte of a letter beyond ASCII; case shows in the second
+    low = ((letters >= ord("a")) & (letters <= ord("z"))) | ((letters >= 128) & ~wide & ~upper)
     any_of = tf.reduce_any
-    first, mark = upper[:, 0], (letters == ord(",")) | (letters == ord("."))
+    accented = wide[:, 0] & upper[:, 1]
+    first, inner = upper[:, 0] | accented, any_of(upper[:, 2:], -1) | (upper[:, 1] & ~accented)
+    mark = (letters == ord(",")) | (letters == ord("."))
     count = tf.reduce_sum(tf.cast(here, tf.int32), -1)
     year = tf.reduce_all(digit[:, :4], -1) & (count == 4)
-    year &= (letters[:, 0] == ord("1")) | (letters[:, :2] == [ord("2"), ord("0")])[:, 1] & (
-        letters[:, 0] == ord("2")
-    )
+    year &= (letters[:, 0] == ord("1")) | tf.reduce_all(letters[:, :2] == [ord("2"), ord("0")], -1)
     number = any_of(digit, -1) & tf.reduce_all(digit | mark | ~here, -1)
     cases = [
         (count == 0, 0),
@@ -122,7 +123,7 @@ def _shape(letters: tf.Tensor, small: tf.Tensor) -> tf.Tensor:
         (~any_of(upper | low, -1), 8),
         (~any_of(upper, -1), 1),
         (first & ~any_of(low, -1) & (count > 1), 3),
-        (first & ~any_of(upper[:, 1:], -1), 2),
+        (first & ~inner, 2),
     ]
     shape = tf.fill(tf.shape(count), tf.constant(4, tf.uint8))
     for case, number in reversed(cases):
