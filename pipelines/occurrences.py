@@ -17,20 +17,32 @@ import tensorflow as tf
 _BASE = 0x1E3779B97F4A7C15
 _ROW = 0x2545F4914F6CDD1D
 _BITS = 1 << 16
+_HASHES = 1 << 62
+_PLAIN = 24
 _SEPARATORS = r"[!-/:-@\[-`{-~‘’´\pZ]"
 _KEPT = r"([“”„«»‹›–—…¿¡·•†‡\x{feff}])"
 _POWERS = np.cumprod([1] + [_BASE] * 63, dtype=np.int64)
 
 
 class Fingerprint(NamedTuple):
-    """The tokens of strings `[U]`: their number, their sum, and what appending them multiplies by.
+    """The tokens of strings `[U]`: their number, the first one's hash, and their sum.
 
     The sum of "x y" is `x.value * y.power + y.value`.
     """
 
     tokens: tf.Tensor
+    first: tf.Tensor
     value: tf.Tensor
     power: tf.Tensor
+
+
+class Aliases(NamedTuple):
+    """What is looked for, `[A]` each: fingerprints (first hash and sum), document, question."""
+
+    first: tf.Tensor
+    value: tf.Tensor
+    document: tf.Tensor
+    question: tf.Tensor
 
 
 class Spans(NamedTuple):
@@ -50,24 +62,51 @@ def fingerprint(text: tf.Tensor) -> Fingerprint:
     >>> bool(a == b), bool(a == c)
     (True, False)
     """
-    text = tf.strings.regex_replace(tf.strings.lower(text, encoding="utf-8"), _SEPARATORS, " ")
+    lower = tf.strings.lower(text, encoding="utf-8")
+    letters = tf.io.decode_raw(lower, tf.uint8, fixed_length=_PLAIN)
+    low = (letters >= ord("a")) & (letters <= ord("z")) | (letters == 0)
+    plain = tf.reduce_all(low | (letters >= ord("0")) & (letters <= ord("9")), -1)
+    plain &= tf.strings.length(lower) <= _PLAIN  # most words are one token as they stand
+    others = tf.where(~plain)
+    found = _fingerprint(tf.gather_nd(lower, others))
+    hashes = tf.strings.to_hash_bucket_fast(lower, _HASHES)
+    filled = tf.cast(_counts(hashes) & (lower != ""), tf.int32)
+    hashes *= tf.cast(filled, tf.int64)
+    powers = tf.gather(tf.constant(_POWERS), filled)
+    one = Fingerprint(filled, hashes, hashes, powers)
+    return Fingerprint(
+        *(tf.tensor_scatter_nd_update(a, others, b) for a, b in zip(one, found, strict=True))
+    )
+
+
+def _counts(hashes: tf.Tensor) -> tf.Tensor:
+    """Whether a token counts: it is no article."""
+    articles = tf.strings.to_hash_bucket_fast(tf.constant(["a", "an", "the"]), _HASHES)
+    return tf.reduce_all(hashes[:, None] != articles, axis=-1)
+
+
+def _fingerprint(lower: tf.Tensor) -> Fingerprint:
+    """As `fingerprint`, of strings in lower case that may be several tokens."""
+    text = tf.strings.regex_replace(lower, _SEPARATORS, " ")
     tokens = tf.strings.split(tf.strings.regex_replace(text, _KEPT, r" \1 "))
-    hashes = tf.strings.to_hash_bucket_fast(tokens.values, 1 << 62)
-    articles = tf.strings.to_hash_bucket_fast(tf.constant(["a", "an", "the"]), 1 << 62)
-    kept = tf.reduce_all(hashes[:, None] != articles, axis=-1)
-    rows = tf.boolean_mask(tokens.value_rowids(), kept)
-    hashes = tf.boolean_mask(hashes, kept)
+    hashes = tf.strings.to_hash_bucket_fast(tokens.values, _HASHES)
+    kept = tf.where(_counts(hashes))[:, 0]
+    rows, hashes = tf.gather(tokens.value_rowids(), kept), tf.gather(hashes, kept)
     count = tf.math.bincount(tf.cast(rows, tf.int32), minlength=tf.size(text))
-    ends = tf.gather(tf.cumsum(count), rows)  # one past the last token of the row
+    ends = tf.cumsum(count)
     powers = tf.constant(_POWERS)
-    place = tf.minimum(ends - 1 - tf.range(tf.size(hashes)), len(_POWERS) - 1)
-    value = tf.math.unsorted_segment_sum(hashes * tf.gather(powers, place), rows, tf.size(text))
-    return Fingerprint(count, value, tf.gather(powers, tf.minimum(count, len(_POWERS) - 1)))
+    place = tf.gather(ends, rows) - 1 - tf.range(tf.size(hashes))
+    terms = hashes * tf.gather(powers, tf.minimum(place, len(_POWERS) - 1))
+    value = tf.math.unsorted_segment_sum(terms, rows, tf.size(text))
+    first = tf.gather(tf.concat([hashes, [0]], 0), ends - count)
+    first = tf.where(count > 0, first, 0)
+    return Fingerprint(count, first, value, tf.gather(powers, tf.minimum(count, len(_POWERS) - 1)))
 
 
 def _append(left: Fingerprint, right: Fingerprint) -> Fingerprint:
     return Fingerprint(
         left.tokens + right.tokens,
+        tf.where(left.tokens > 0, left.first, right.first),
         left.value * right.power + right.value,
         left.power * right.power,
     )
@@ -89,7 +128,7 @@ def find(
     parts: Parts,
     words: tf.Tensor,
     document: tf.Tensor,
-    aliases: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+    aliases: Aliases,
     longest: int,
     articles: bool = True,
 ) -> Spans:
@@ -102,7 +141,7 @@ def find(
         parts: the distinct words.
         words: `[W]` index into them, all words of all documents in order.
         document: `[W]` int32, the document of each word.
-        aliases: value of the fingerprint `[A]` int64, document `[A]`, question `[A]` int32.
+        aliases: what to look for.
         longest: words of a span.
         articles: whether to give "the Beatles" beside "Beatles": both are right.
 
@@ -110,52 +149,53 @@ def find(
         The spans, ordered by question, first word and length.
     """
     few, where = tf.unique(tf.concat([parts.before, parts.after], 0))
-    edges = fingerprint(few)
-    core = _take(fingerprint(parts.word), words)
-    lead = _take(edges, tf.gather(where[: tf.size(parts.word)], words))
-    tail = _take(edges, tf.gather(where[tf.size(parts.word) :], words))
-    previous = Fingerprint(*(tf.roll(part, 1, 0) for part in tail))
-    step = _append(_append(previous, lead), core)
-    filled = core.tokens > 0
-    starts = filled
+    edges, cores = fingerprint(few), fingerprint(parts.word)
+    leads, tails = where[: tf.size(parts.word)], where[tf.size(parts.word) :]
+    rows = tf.cast(document, tf.int64) * _ROW
+    filled = tf.gather(cores.tokens > 0, words)
+    wanted = _Filter(aliases.first + tf.cast(aliases.document, tf.int64) * _ROW)
+    begins = filled & wanted(tf.gather(cores.first, words) + rows)
     if articles:
         lower = tf.strings.lower(parts.word)
         article = (lower == "a") | (lower == "an") | (lower == "the")
-        starts |= tf.gather(article, words) & _ahead(filled, 1, False)
-    sums, here = core.value, filled
-    keys, valid = [], []
-    for more in range(longest):
-        if more:
-            sums = sums * _ahead(step.power, more, 1) + _ahead(step.value, more, 0)
-            here = starts & _ahead(filled, more, False) & (_ahead(document, more, -1) == document)
-        keys.append(sums)
-        valid.append(here)
-    row = tf.cast(document, tf.int64) * _ROW
-    return _look_up(tf.stack(keys, -1) + row[:, None], tf.stack(valid, -1), aliases)
+        begins |= tf.gather(article, words) & tf.concat([begins[1:], [False]], 0)
+    first = tf.cast(tf.where(begins)[:, 0], tf.int32)  # only here can a span begin
+    kind, row = tf.gather(words, first), tf.gather(rows, first)
+    keys, valid = [tf.gather(cores.value, kind) + row], [tf.gather(filled, first)]
+    for more in range(1, longest):
+        last = tf.minimum(first + more, tf.size(words) - 1)
+        before, kind = kind, tf.gather(words, last)
+        step = _append(_take(edges, tf.gather(tails, before)), _take(edges, tf.gather(leads, kind)))
+        step = _append(step, _take(cores, kind))
+        keys.append((keys[-1] - row) * step.power + step.value + row)
+        same = (first + more == last) & (tf.gather(rows, last) == row)
+        valid.append(same & tf.gather(filled, last))
+    question, start, more = _look_up(tf.stack(keys, -1), tf.stack(valid, -1), aliases)
+    return Spans(question, tf.gather(first, start), more)
 
 
-def _ahead(of: tf.Tensor, by: int, padding: int | bool) -> tf.Tensor:
-    """The values `by` places further on; `padding` beyond the end."""
-    filler = tf.fill(tf.minimum(tf.shape(of), by), tf.cast(padding, of.dtype))
-    return tf.concat([of[by:], filler], 0)
+class _Filter:
+    """Tells quickly that a number is not among those wanted; errs only on the other side."""
 
+    def __init__(self, wanted: tf.Tensor) -> None:
+        self.bits = tf.tensor_scatter_nd_update(
+            tf.zeros([_BITS], tf.bool), self.place(wanted)[:, None], tf.ones_like(wanted, tf.bool)
+        )
 
-def _look_up(
-    keys: tf.Tensor, valid: tf.Tensor, aliases: tuple[tf.Tensor, tf.Tensor, tf.Tensor]
-) -> Spans:
-    value, document, question = aliases
-    wanted = value + tf.cast(document, tf.int64) * _ROW
-    order = tf.argsort(wanted)
-    wanted, question = tf.gather(wanted, order), tf.gather(question, order)
-
-    def bits(numbers: tf.Tensor) -> tf.Tensor:
+    def place(self, numbers: tf.Tensor) -> tf.Tensor:
         mixed = tf.bitwise.bitwise_xor(numbers, tf.bitwise.right_shift(numbers, 32))
         return tf.cast(tf.bitwise.bitwise_and(mixed, _BITS - 1), tf.int32)
 
-    maybe = tf.tensor_scatter_nd_update(
-        tf.zeros([_BITS], tf.bool), bits(wanted)[:, None], tf.ones_like(wanted, tf.bool)
-    )
-    hits = tf.where(tf.gather(maybe, bits(keys)) & valid)  # a few more than there are
+    def __call__(self, numbers: tf.Tensor) -> tf.Tensor:
+        return tf.gather(self.bits, self.place(numbers))
+
+
+def _look_up(keys: tf.Tensor, valid: tf.Tensor, aliases: Aliases) -> Spans:
+    """The pairs of keys `[S, longest]` and aliases that are equal, with places in `keys`."""
+    wanted = aliases.value + tf.cast(aliases.document, tf.int64) * _ROW
+    hits = tf.where(_Filter(wanted)(keys) & valid)
+    order = tf.argsort(wanted)
+    wanted, question = tf.gather(wanted, order), tf.gather(aliases.question, order)
     sought = tf.gather_nd(keys, hits)
     low = tf.searchsorted(wanted, sought)
     count = tf.searchsorted(wanted, sought, side="right") - low

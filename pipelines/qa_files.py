@@ -38,7 +38,7 @@ class QaFile:
         self.header: dict[str, Any] = {}
         self.record = -1
         self._decoder = json.JSONDecoder()
-        self._text, self._at, self._gone, self._ended = "", 0, 0, False
+        self._text, self._at, self._gone = "", 0, 0
 
     def bad(self, expected: str, got: object) -> ValueError:
         """An error that names the file and the record read last."""
@@ -48,7 +48,7 @@ class QaFile:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self.header, self.record = {}, -1
-        self._text, self._at, self._gone, self._ended = "", 0, 0, False
+        self._text, self._at, self._gone = "", 0, 0
         with self.path.open(encoding="utf-8-sig") as self._file:
             try:
                 yield from self._top()
@@ -90,11 +90,11 @@ class QaFile:
                 raise self.bad("a comma or ] after a record", repr(mark) if mark else "the end")
 
     def _more(self) -> bool:
-        """Reads on; whether there was more."""
-        self._gone += self._at
+        """Reads on and drops what is done with; whether there was more."""
         chunk = self._file.read(CHUNK)
-        self._text, self._at = self._text[self._at :] + chunk, 0
-        self._ended = not chunk
+        if chunk:
+            self._gone += self._at
+            self._text, self._at = self._text[self._at :] + chunk, 0
         return bool(chunk)
 
     def _peek(self) -> str:
@@ -120,16 +120,16 @@ class QaFile:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                size = len(self._text) - self._at
+                place, found = self._gone + error.pos, self._text[error.pos : error.pos + 30]
                 cut_off = error.pos >= len(self._text) - 16 or "Unterminated" in error.msg
-                if cut_off and size < LARGEST and self._more():
+                if cut_off and len(self._text) - self._at < LARGEST and self._more():
                     continue
-                found = self._text[error.pos : error.pos + 30]
                 raise self.bad(
-                    f"valid JSON ({error.msg} at character {self._gone + error.pos:,})",
+                    f"valid JSON ({error.msg} at character {place:,})",
                     repr(found) if found else "the end of the file",
                 ) from error
-            if end == len(self._text) and self._more():
-                continue  # a number may go on in the next chunk
+            number = isinstance(value, (int, float))
+            if number and len(self._text) - end < 32 and self._more():
+                continue  # it may go on in the next chunk
             self._at = end
             return value

@@ -12,7 +12,7 @@ import tensorflow_text as tf_text
 
 from . import tokens
 from .embeddings import Words
-from .occurrences import Parts, Spans, find
+from .occurrences import Aliases, Parts, Spans, find
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Layout:
 def encode(
     texts: tf.Tensor,
     questions: tf.Tensor,
-    aliases: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+    aliases: Aliases,
     words: Words,
     layout: Layout,
 ) -> dict[str, tf.Tensor]:
@@ -60,8 +60,7 @@ def encode(
     Args:
         texts: `[B]` strings, the documents.
         questions: `[B, Q]` strings, "" for padding.
-        aliases: value of `occurrences.fingerprint`, row of the batch, and row * Q + question, of
-            all aliases `[A]`.
+        aliases: of all questions; `document` is the row of the batch, `question` row * Q + q.
         words: the vocabulary.
         layout: how to cut.
 
@@ -79,7 +78,8 @@ def encode(
     parts = Parts(*tokens.strip(distinct))
     table = tokens.describe(*parts, words)
     kind = where[1 : tf.size(raw) + 1]
-    starts = _starts(texts, parts, kind, row, place, begin)
+    stops = tokens.ends_sentence(parts.word, parts.after)
+    starts = _starts(texts, tf.gather(stops, kind), row, place, begin)
     slot, column = _slots(place, starts, row, layout)
     batch, steps = tf.size(texts), layout.slots
     if steps is None:
@@ -97,7 +97,7 @@ def encode(
         where[tf.size(raw) + 1 :], [batch, layout.questions, layout.question_words]
     )
     before, _, after = (tf.gather(tf.strings.length(part), kind) for part in parts)
-    ends = tf.gather(tokens.ends_sentence(parts.word, parts.after), question_kinds)
+    ends = tf.gather(stops, question_kinds)
     length = tf.math.unsorted_segment_max(slot, row, batch)
     length = tf.minimum(tf.maximum(length, -1) + 1, steps)
     spans = find(parts, kind, row, aliases, layout.longest, not layout.first_only)
@@ -131,19 +131,13 @@ def _words(texts: tf.Tensor, most: int | None) -> tuple[tf.Tensor, ...]:
 
 
 def _starts(
-    texts: tf.Tensor,
-    parts: Parts,
-    kind: tf.Tensor,
-    row: tf.Tensor,
-    place: tf.Tensor,
-    begin: tf.Tensor,
+    texts: tf.Tensor, stops: tf.Tensor, row: tf.Tensor, place: tf.Tensor, begin: tf.Tensor
 ) -> tf.Tensor:
-    """Whether each word begins a sentence or a line: `[W]` bool."""
+    """Whether each word begins a sentence or a line: `[W]` bool; `stops` says where one ends."""
     letters = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     lines = tf.cumsum(tf.cast(letters == ord("\n"), tf.int32))
     here = tf.cumsum(tf.strings.length(texts), exclusive=True)
     line = tf.gather(lines, begin + tf.gather(here, row))
-    stops = tf.gather(tokens.ends_sentence(parts.word, parts.after), kind)
     return (place == 0) | tf.roll(stops, 1, 0) | (line != tf.roll(line, 1, 0))
 
 

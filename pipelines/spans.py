@@ -42,7 +42,7 @@ import tensorflow as tf
 from . import tokens
 from .documents import Collection
 from .embeddings import Words
-from .occurrences import fingerprint
+from .occurrences import Aliases, fingerprint
 from .order import Order, chunks
 from .slots import Layout, encode
 
@@ -170,11 +170,9 @@ class _Encoder:
         aliases = [question.normalized_aliases for question in asked]
         self.splits = tf.constant(np.cumsum([0, *map(len, aliases)]), tf.int32)
         flat = [alias for several in aliases for alias in several]
-        values = [np.zeros(0, np.int64)]
-        for begin in range(0, len(flat), 1 << 16):
-            prints = fingerprint(tf.constant(flat[begin : begin + (1 << 16)]))
-            values.append(prints.value.numpy())
-        self.aliases = tf.constant(np.concatenate(values))
+        prints = [fingerprint(tf.constant(several, tf.string)) for several in _parts(flat, 1 << 16)]
+        self.first = tf.concat([each.first for each in prints], 0)
+        self.value = tf.concat([each.value for each in prints], 0)
 
     def __call__(self, rows: tf.Tensor, texts: tf.Tensor) -> Batch:
         document, asked = rows[:, 0], rows[:, 1:]
@@ -189,12 +187,17 @@ class _Encoder:
         high = tf.where(flat < 0, low, tf.gather(self.splits, tf.maximum(flat, 0) + 1))
         index = tf.ragged.range(low, high)
         where = tf.cast(index.value_rowids(), tf.int32)
-        value = tf.gather(self.aliases, index.values)
+        value = tf.gather(self.value, index.values)
         some = tf.where(value != 0)[:, 0]  # 0: an alias of nothing but articles and punctuation
-        value, where = tf.gather(value, some), tf.gather(where, some)
-        aliases = (value, where // self.layout.questions, where)
+        where, first = tf.gather(where, some), tf.gather(tf.gather(self.first, index.values), some)
+        aliases = Aliases(first, tf.gather(value, some), where // self.layout.questions, where)
         batch = encode(texts, questions, aliases, self.words, self.layout)
         return {**batch, "document": document, "question": asked}
+
+
+def _parts(strings: list[str], size: int) -> Iterator[list[str]]:
+    """The strings in lists of `size`; an empty one if there are none."""
+    return (strings[begin : begin + size] for begin in range(0, len(strings) or 1, size))
 
 
 def finish(batch: Batch, words: Words, idf: np.ndarray | None = None) -> Batch:

@@ -46,6 +46,7 @@ PUNCTUATION = (
 FEATURES = ("capital", "digit", "year", "sentence_start", "known", "rarity")
 ARRAYS = ("words", "chars", "shape", "suffix", "punctuation", "stem")
 _EDGE = r"!-/:-@\[-`{-~‘’´“”„«»‹›–—…¿¡·•†‡\x{feff}"
+_SHORT = r"[A-Z]|(?:[A-Z]\.)+[A-Z]|Mrs?|Dr|Ms|St|vs|e\.g|i\.e"
 _STEM = r"(..[a-z])(?:ies|ied|ings?|edly|ed|es|s|e|y|ly|ers?|ions?|al)$"
 
 
@@ -104,14 +105,15 @@ def _shape(letters: tf.Tensor, small: tf.Tensor) -> tf.Tensor:
     here = letters > 0
     upper = (letters != small) & here
     digit = (letters >= ord("0")) & (letters <= ord("9"))
-    low = ((letters >= ord("a")) & (letters <= ord("z"))) | ((letters >= 128) & ~upper)
+    wide = letters >= 0xC0  # the first byte of a letter beyond ASCII; case shows in the second
+    low = ((letters >= ord("a")) & (letters <= ord("z"))) | ((letters >= 128) & ~wide & ~upper)
     any_of = tf.reduce_any
-    first, mark = upper[:, 0], (letters == ord(",")) | (letters == ord("."))
+    accented = wide[:, 0] & upper[:, 1]
+    first, inner = upper[:, 0] | accented, any_of(upper[:, 2:], -1) | (upper[:, 1] & ~accented)
+    mark = (letters == ord(",")) | (letters == ord("."))
     count = tf.reduce_sum(tf.cast(here, tf.int32), -1)
     year = tf.reduce_all(digit[:, :4], -1) & (count == 4)
-    year &= (letters[:, 0] == ord("1")) | (letters[:, :2] == [ord("2"), ord("0")])[:, 1] & (
-        letters[:, 0] == ord("2")
-    )
+    year &= (letters[:, 0] == ord("1")) | tf.reduce_all(letters[:, :2] == [ord("2"), ord("0")], -1)
     number = any_of(digit, -1) & tf.reduce_all(digit | mark | ~here, -1)
     cases = [
         (count == 0, 0),
@@ -121,7 +123,7 @@ def _shape(letters: tf.Tensor, small: tf.Tensor) -> tf.Tensor:
         (~any_of(upper | low, -1), 8),
         (~any_of(upper, -1), 1),
         (first & ~any_of(low, -1) & (count > 1), 3),
-        (first & ~any_of(upper[:, 1:], -1), 2),
+        (first & ~inner, 2),
     ]
     shape = tf.fill(tf.shape(count), tf.constant(4, tf.uint8))
     for case, number in reversed(cases):
@@ -146,12 +148,19 @@ def _punctuation(text: tf.Tensor, place: int) -> tf.Tensor:
 
 
 def ends_sentence(word: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
-    """Whether a sentence ends with these words `[U]`: a full stop, but not that of an initial."""
-    stops = tf.strings.regex_full_match(after, r".*[.!?…].*")
-    initial = tf.strings.regex_full_match(
-        word, r"[A-Z]|(?:[A-Z]\.)+[A-Z]|Mrs?|Dr|Ms|St|vs|e\.g|i\.e"
-    )
-    return stops & ~(initial & tf.strings.regex_full_match(after, r"\."))
+    """Whether a sentence ends with these words `[U]`: a full stop, but not that of an initial.
+
+    Example:
+
+    >>> ends_sentence(tf.constant(["F", "Kennedy", "in"]), tf.constant([".", '."', ""])).numpy()
+    array([False,  True, False])
+    """
+    distinct, where = tf.unique(after)
+    stops = tf.gather(tf.strings.regex_full_match(distinct, r".*[.!?…].*"), where)
+    places = tf.where(stops)
+    initial = tf.strings.regex_full_match(tf.gather_nd(word, places), _SHORT)
+    initial &= tf.gather_nd(after, places) == "."
+    return tf.tensor_scatter_nd_update(stops, places, ~initial)
 
 
 def finish(
