@@ -22,6 +22,7 @@ from lemn_tf.learning import Hindsight
 from lemn_tf.learning.rollout import Rollout
 from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.spans import flipped
+from lemn_tf.retention import RetentionPolicy
 
 LEARNED_FROM = ("vectors", "right", "total", "holds")
 
@@ -169,6 +170,15 @@ def make(policy: str, width: int, slots: int, **options: Any) -> EpisodicMemory:
     options = {name: value for name, value in options.items() if name in known}
     memory = EpisodicMemory(slots, retention.get(policy, **options))
     memory.build((None, None, width))
+    return memory
+
+
+def bare(policy: RetentionPolicy, width: int, slots: int) -> EpisodicMemory:
+    """A memory of vectors of that width, with a policy like this one and its weights."""
+    memory = EpisodicMemory(slots, type(policy).from_config(policy.get_config()))
+    memory.build((None, None, width))
+    if policy.built:
+        memory.policy.set_weights(policy.get_weights())
     return memory
 
 
