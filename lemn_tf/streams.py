@@ -128,6 +128,8 @@ def recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
 
 
 def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
+    """The new memory in the rows that `mask` `[B]` marks, the old one in the others."""
+
     def choose(a, b):
         return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
 
