@@ -127,7 +127,7 @@ class Stories:
     ):
         stories = babi.read_stories(path)
         if vocabulary is None:
-            vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+            vocabulary = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions)
         if not (self.arrays["ask_at"] >= 0).any():
