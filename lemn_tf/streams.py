@@ -137,10 +137,12 @@ def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemorySt
 
 
 def take(pool: Nest, places: tf.Tensor) -> Nest:
+    """From a pool `[B, T, ...]` what stands at the places `[B, ...]`."""
     return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
 
 
 def batch_major(leaf: tf.Tensor) -> tf.Tensor:
+    """`[T, B, ...]` -> `[B, T, ...]`."""
     return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
 
 

@@ -19,7 +19,15 @@ LONG_FOR_A_REASON = {
     "lemn_tf.readers.feedback.recurrence": "a gradient written by hand beside its forward pass",
 }
 """Functions that may be longer, and why."""
-HOOKS = {"build", "call", "compute_output_spec", "from_config", "get_config", "test_step"}
+HOOKS = {
+    "build",
+    "call",
+    "compute_mask",
+    "from_config",
+    "get_config",
+    "make_test_function",
+    "test_step",
+}
 """Methods that Keras asks of a layer or model and documents itself."""
 
 
