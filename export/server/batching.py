@@ -18,8 +18,9 @@ from collections import deque
 
 import numpy as np
 
-from lemn_tf.export.server.errors import late
-from lemn_tf.export.server.servable import Arrays, Signature
+from lemn_tf.export.errors import late
+from lemn_tf.export.loaded import LoadedSignature
+from lemn_tf.export.tensors import Arrays
 
 _PATIENCE = 8  # a leader waits for company no longer than this many calls take
 _LONGEST = 0.05  # seconds; a call that took longer, for whatever reason, counts as this long
@@ -50,7 +51,7 @@ class Batcher:
         most_rows: rows in one call, unless a single request brings more.
     """
 
-    def __init__(self, signature: Signature, most_rows: int = 64):
+    def __init__(self, signature: LoadedSignature, most_rows: int = 64):
         if most_rows < 1:
             raise ValueError(f"expected most_rows of at least 1; got {most_rows}")
         self.signature, self.most_rows = signature, most_rows

@@ -26,7 +26,7 @@ A line is remembered; a line that ends in "?" is answered.
 _MOST_EVIDENCE = 3
 
 
-class Chat:
+class Conversation:
     """Feeds lines to a `MemoryClient` and shows what it does.
 
     Args:
