@@ -121,6 +121,7 @@ def _values(level: list, spec: Spec) -> list:
     kinds = set(map(type, level))
     if spec.enum == STRING:
         return [_bytes(value, spec) for value in level]
+    wanted: set[type]
     if spec.enum == BOOL:
         wanted = {bool}
     elif spec.enum in _FLOATS:

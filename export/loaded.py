@@ -71,8 +71,8 @@ class LoadedSignature:
         sizes = {name: array.shape[0] for name, array in arrays.items()}
         rows = min(sizes.values())
         if rows != max(sizes.values()):
-            most = max(sizes, key=sizes.get)
-            least = min(sizes, key=sizes.get)
+            most = max(sizes, key=sizes.__getitem__)
+            least = min(sizes, key=sizes.__getitem__)
             raise invalid(
                 f"all inputs must have the same number of rows; got {sizes[least]} in input "
                 f"{least!r} and {sizes[most]} in input {most!r}"

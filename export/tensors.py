@@ -105,7 +105,7 @@ class Spec:
     @property
     def rows(self) -> bool:
         """Whether the first dimension is a batch of any size."""
-        return bool(self.shape) and self.shape[0] is None
+        return self.shape is not None and self.shape[:1] == (None,)
 
     def __str__(self) -> str:
         sizes = "any shape" if self.shape is None else str(list(self.shape))

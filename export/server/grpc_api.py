@@ -123,16 +123,14 @@ def _handler(method: Method, message: Any, title: str) -> grpc.RpcMethodHandler:
             return response.SerializeToString()
         except ServingError as error:
             code, note = error.code, error.message
-            context.abort(grpc.StatusCode[error.code.name], error.message)
         except Exception:
-            if code is not Code.OK:  # abort raises
-                raise
-            code = Code.INTERNAL
+            code, note = Code.INTERNAL, "internal error; the server's log says more"
             log.exception("gRPC %s failed", title)
-            context.abort(grpc.StatusCode.INTERNAL, "internal error; the server's log says more")
         finally:
             took = 1e3 * (time.monotonic() - start)
             log.info("gRPC %s %s %.2f ms %s", title, code.name, took, note)
+        context.abort(grpc.StatusCode[code.name], note)
+        raise AssertionError("abort raises")
 
     return grpc.unary_unary_rpc_method_handler(handle)
 

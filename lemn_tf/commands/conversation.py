@@ -79,7 +79,9 @@ class Conversation:
             return
         self._show()
 
-    def _observed(self, observation: Observation) -> None:
+    def _observed(self, observation: Observation | None) -> None:
+        if observation is None:
+            return
         self._show(observation.entry.id if observation.stored else None)
         dropped = observation.dropped
         if dropped is not None:
