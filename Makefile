@@ -37,9 +37,10 @@ test-serving: $(READY)  ## wire tests against a running server: URL=http://HOST:
 	@test -n "$(URL)" || { echo "error: say which server: make test-serving URL=http://127.0.0.1:8501/v1/models/NAME [GRPC=127.0.0.1:8500]" >&2; exit 1; }
 	LEMN_TEST_URL=$(URL) LEMN_TEST_GRPC=$(GRPC) $(BIN)/python -m pytest -q tests/export/wire
 
-lint: $(READY)   ## ruff check and format check
+lint: $(READY)   ## ruff check and format check, and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: $(READY) ## let ruff format and fix
 	$(BIN)/ruff check --fix .

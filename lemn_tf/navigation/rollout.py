@@ -18,7 +18,9 @@ from lemn_tf import memory
 from lemn_tf.mazes.expert import shortest_ways
 from lemn_tf.mazes.world import World
 from lemn_tf.navigation.navigator import Navigator, Views
-from lemn_tf.retention.base import Cells, choose, gumbel
+from lemn_tf.retention.base import Cells
+from lemn_tf.retention.chance import gumbel
+from lemn_tf.retention.decision import choose
 
 PLAYED = (2018, 4)
 """Seed of the actions of an agent that plays with a temperature: a game can be played again."""
