@@ -11,7 +11,8 @@ import lemn_tf
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs
 from lemn_tf.export.signatures import Signature
-from lemn_tf.export.warmup import Arrays, as_json
+from lemn_tf.export.tensors import Arrays
+from lemn_tf.export.warmup import as_json
 
 FORMAT = "lemn_tf export, version 1"
 """First thing in `lemn.json`."""

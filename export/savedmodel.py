@@ -54,7 +54,7 @@ def export(
         version: the model's version; default as in `path`.
         description: a sentence for the card.
         overwrite: replace what is at `path`.
-        warmup: write requests for TF Serving to warm up with (needs tensorflow-serving-api).
+        warmup: write requests for TF Serving to warm up with.
         **options: of `text_servable`, such as `length`.
 
     Returns:

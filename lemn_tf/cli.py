@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lemn_tf.commands.bench import Bench
+from lemn_tf.commands.chat import Chat
 from lemn_tf.commands.data import Data
 from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
+from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
 from lemn_tf.commands.reproduce import Reproduce
-from lemn_tf.commands.serving import Chat, Export, Serve
+from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
