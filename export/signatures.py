@@ -27,7 +27,7 @@ from lemn_tf.export.checks import check_inputs, check_state, expect
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 
 READS = ("serving_default", "answer")
 """The signatures that do not give a state."""

@@ -14,7 +14,9 @@ import tensorflow as tf
 
 from lemn_tf import memory, retention, streams, tape
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Cells, Decision, Scores, choose, describe, gumbel
+from lemn_tf.retention.base import Cells, Scores
+from lemn_tf.retention.chance import gumbel
+from lemn_tf.retention.decision import Decision, choose, describe
 
 Nest = Any
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from lemn_tf import memory, tape
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 
 Nest = Any
 LARGEST = 1e15
@@ -140,3 +140,22 @@ def take(pool: Nest, places: tf.Tensor) -> Nest:
 
 def batch_major(leaf: tf.Tensor) -> tf.Tensor:
     return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
+
+
+def spec_to_text(spec: tf.TensorSpec) -> str:
+    """A spec as it can be written to a config.
+
+    Example:
+
+    >>> spec_to_text(tf.TensorSpec([16])), spec_from_text("float32 [16]").shape
+    ('float32 [16]', TensorShape([16]))
+    """
+    return f"{spec.dtype.name} {spec.shape.as_list()}"
+
+
+def spec_from_text(text: str) -> tf.TensorSpec:
+    """The inverse of `spec_to_text`."""
+    dtype, shape = text.split(" ", 1)
+    return tf.TensorSpec(
+        [int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype
+    )

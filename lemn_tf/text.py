@@ -104,7 +104,9 @@ class Vocabulary(keras.layers.Layer):
     # A lookup table has no weights to create, so Keras never calls its own `build` here
     # (`built` is set at once) and the name is free for what a reader expects of it.
     @classmethod
-    def build(cls, texts: Iterable[str], answers: Iterable[str] = (), **kwargs) -> "Vocabulary":
+    def from_texts(
+        cls, texts: Iterable[str], answers: Iterable[str] = (), **kwargs
+    ) -> "Vocabulary":
         """Makes a vocabulary of every word in `texts` and every whole string in `answers`.
 
         The order is the alphabet's, so the same texts in any order give the same ids.
@@ -119,7 +121,7 @@ class Vocabulary(keras.layers.Layer):
 
         Example:
 
-        >>> Vocabulary.build(["Mary went home.", "Where is Mary?"], ["milk,apple"]).words
+        >>> Vocabulary.from_texts(["Mary went home.", "Where is Mary?"], ["milk,apple"]).words
         ('home', 'is', 'mary', 'milk,apple', 'went', 'where')
         """
         texts, answers = dict.fromkeys(texts), dict.fromkeys(answers)

@@ -216,7 +216,7 @@ def encode(
 
     >>> from lemn_tf.text import Vocabulary
     >>> story = Story(("Mary went home.",), (Question("Where is Mary?", "home", (0,), 1),))
-    >>> data = encode([story], Vocabulary.build(texts([story]), answers([story])))
+    >>> data = encode([story], Vocabulary.from_texts(texts([story]), answers([story])))
     >>> {name: array.tolist() for name, array in data.items()}  # doctest: +NORMALIZE_WHITESPACE
     {'items': [[[4, 5, 2]]], 'length': [1], 'questions': [[[6, 3, 4]]], 'ask_at': [[1]],
      'answers': [[2]], 'support': [[[0]]]}
@@ -317,7 +317,7 @@ def dataset(
 
     >>> from lemn_tf.text import Vocabulary
     >>> story = Story(("Mary went home.",), (Question("Where is Mary?", "home", (0,), 1),))
-    >>> vocabulary = Vocabulary.build(texts([story]), answers([story]))
+    >>> vocabulary = Vocabulary.from_texts(texts([story]), answers([story]))
     >>> for batch in dataset([story] * 3, vocabulary, batch_size=2):
     ...     print(batch["items"].shape)
     (2, 1, 3)

@@ -83,11 +83,11 @@ def test_bytes_that_are_not_utf8_are_no_words(vocabulary):
 
 def test_build_is_deterministic_and_covers_its_texts():
     texts = ["Mary went home.", "Where is John's well-known cat?", "42 is Mary"]
-    built = Vocabulary.build(texts, answers=["Milk,Apple", "home"])
-    assert built.words == Vocabulary.build(texts[::-1], ["home", "milk,apple"]).words
+    built = Vocabulary.from_texts(texts, answers=["Milk,Apple", "home"])
+    assert built.words == Vocabulary.from_texts(texts[::-1], ["home", "milk,apple"]).words
     assert 1 not in built(texts).numpy()
     assert 1 not in built.lookup(["milk,apple", "home"]).numpy()
-    assert Vocabulary.build([]).size == 2
+    assert Vocabulary.from_texts([]).size == 2
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_numbers_are_refused(vocabulary):
     with pytest.raises(TypeError, match="string tensor, got dtype int32"):
         vocabulary(tf.constant([1]))
     with pytest.raises(TypeError, match="type str, got 3"):
-        Vocabulary.build([3])
+        Vocabulary.from_texts([3])
 
 
 def test_inside_tf_data(vocabulary):

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from lemn_tf import recipes, training
 from lemn_tf.learning import Hindsight
+from lemn_tf.loop import Interrupted, Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
@@ -76,19 +77,19 @@ def run(folder, stop=None, epoch=2, **options):
     tf.config.run_functions_eagerly(True)  # so few updates are done before a graph is traced
     keras.utils.set_random_seed(0)
     model = StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=3), 1, "s-lemn")
-    progress = training.train(
+    folder = Run(folder, {"phases": len(PHASES)})
+    trainee = training.PhaseTrainee(
         model,
         PHASES,
         batches,
         tf.data.Dataset.from_tensors(batch_of(999)),
-        lambda phase: [Hindsight() for _ in phase.objectives],
-        training.Run(folder, {"phases": len(PHASES)}),
+        folder.folder,
         seed=3,
         jit_compile=False,
         callbacks=lambda phase, index: [stop[1]] if stop and stop[0] == index else [],
         **options,
     )
-    return model, progress
+    return trainee, run_loop(trainee, folder)
 
 
 def history(folder):
@@ -123,9 +124,10 @@ def _as_before():
 def straight(tmp_path_factory):
     """A run that nothing stopped: its folder and its model."""
     folder = tmp_path_factory.mktemp("straight")
-    model, progress = run(folder)
-    assert (progress.phase, progress.update) == (2, 0)
-    return folder, model
+    trainee, standing = run(folder)
+    assert trainee.finished
+    assert standing.lines == 4
+    return folder, trainee.model
 
 
 def same_as(straight, folder, model):
@@ -178,10 +180,10 @@ def test_a_run_leaves_what_it_promises(straight):
     ],
 )
 def test_ctrl_c_and_resume(straight, tmp_path, phase, update, validating):
-    with pytest.raises(training.Interrupted, match="run the same command again"):
+    with pytest.raises(Interrupted, match="run the same command again"):
         run(tmp_path, (phase, Stop(interrupt, update, validating)))
-    model, _ = run(tmp_path)
-    same_as(straight, tmp_path, model)
+    trainee, _ = run(tmp_path)
+    same_as(straight, tmp_path, trainee.model)
 
 
 def test_kill_and_resume(straight, tmp_path):
@@ -192,42 +194,19 @@ def test_kill_and_resume(straight, tmp_path):
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
     assert int(checkpoint(tmp_path)["progress/update"]) == 2
-    model, _ = run(tmp_path)
-    same_as(straight, tmp_path, model)
+    trainee, _ = run(tmp_path)
+    same_as(straight, tmp_path, trainee.model)
 
 
 def test_a_finished_run_stays_as_it_is(straight):
     folder, model = straight
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".jsonl"}
-    again, progress = run(folder)
-    assert progress.phase == 2
+    trainee, standing = run(folder)
+    assert trainee.where() == "update 4 of 4 in phase 'policy'"
+    assert standing.lines == 4
     assert before["checkpoint.npz"] == (folder / "checkpoint.npz").read_bytes()
-    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
+    for ours, theirs in zip(trainee.model.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_other_settings_are_refused(tmp_path):
-    training.Run(tmp_path, {"seed": 1, "slots": 5})
-    training.Run(tmp_path, {"slots": 5, "seed": 1})
-    with pytest.raises(ValueError, match=r"other settings \(policy, slots differ\)"):
-        training.Run(tmp_path, {"seed": 1, "slots": 6, "policy": "fifo"})
-
-
-def test_a_folder_with_another_run_is_refused_but_not_for_a_new_setting(tmp_path):
-    training.Run(tmp_path, {"slots": 5})
-    training.Run(tmp_path, {"slots": 5, "news": None})
-    with pytest.raises(ValueError, match=r"made with other settings \(news, slots differ\)"):
-        training.Run(tmp_path, {"slots": 6, "news": 1})
-
-
-def test_a_torn_line_of_history_is_dropped(tmp_path):
-    run = training.Run(tmp_path, {})
-    for update in (2, 4, 6):
-        run.log({"phase_index": 1, "update": update})
-    with open(tmp_path / "history.jsonl", "a") as file:
-        file.write('{"phase_index": 1, "upd')
-    run.keep_history(lambda line: line["update"] <= 4)
-    assert [line["update"] for line in history(tmp_path)] == [2, 4]
 
 
 def test_reader_of_an_unfinished_phase(tmp_path):
@@ -312,13 +291,13 @@ def test_a_phase_with_more_room_is_for_smaller_memories():
         recipes.get("lemn", slots=10, episodes={"roomy": 5})
 
 
-if __name__ == "__main__":
-    run(sys.argv[1], (1, Stop(kill, 3)))
-
-
 def test_training_watches_any_metric(tmp_path):
-    _, progress = run(tmp_path, watch="loss")
+    _, standing = run(tmp_path, watch="loss")
     learned = [line["val_loss"] for line in history(tmp_path) if line["phase"] == "policy"]
-    assert -progress.best == pytest.approx(min(learned), rel=1e-6)
+    assert -standing.best[0] == pytest.approx(min(learned), rel=1e-6)
     with pytest.raises(ValueError, match="no metric 'speed' to watch; validation gives accuracy"):
         run(tmp_path / "other", watch="speed")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], (1, Stop(kill, 3)))

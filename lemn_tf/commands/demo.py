@@ -34,7 +34,7 @@ class Demo:
 
         from rich.console import Console
 
-        from lemn_tf import training
+        from lemn_tf import loop
         from lemn_tf.commands.data import write_splits
         from lemn_tf.commands.evaluate import compare, table
         from lemn_tf.experiments import babi
@@ -61,7 +61,7 @@ class Demo:
             model = babi.train(
                 settings, out / name, arguments.shards, callbacks=lambda phase, _: [Bar(phase)]
             )
-        except training.Interrupted as stopped:
+        except loop.Interrupted as stopped:
             print(f"lemn: {stopped}", file=sys.stderr)
             return 130
         console.print("[bold]3. Test stories[/bold], never seen before")

@@ -121,7 +121,7 @@ class Train:
 
         import keras
 
-        from lemn_tf import training
+        from lemn_tf import loop
         from lemn_tf.experiments import babi
         from lemn_tf.learning.training import check_shards
         from lemn_tf.progress import Bar, EvictionAges
@@ -169,7 +169,7 @@ class Train:
 
         try:
             babi.train(settings, arguments.out, arguments.shards, callbacks)
-        except training.Interrupted as stopped:
+        except loop.Interrupted as stopped:
             print(f"lemn: {stopped}", file=sys.stderr)
             return 130
         print(f"best model: {Path(arguments.out) / 'model.keras'}")

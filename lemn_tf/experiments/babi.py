@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import recipes, retention, training
-from lemn_tf.learning import ActorCritic, Hindsight
+from lemn_tf.loop import Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.renaming import groups_of, renamed
@@ -127,7 +127,7 @@ class Stories:
     ):
         stories = babi.read_stories(path)
         if vocabulary is None:
-            vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+            vocabulary = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions)
         if not (self.arrays["ask_at"] >= 0).any():
@@ -156,22 +156,6 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     return StreamReader(reader, settings.slots, policy, vocabulary)
 
 
-def objectives(phase: Phase) -> list:
-    """The objectives that a phase names; the first of them has the entropy bonus."""
-    made = []
-    for name in phase.objectives:
-        common = {"discount": phase.discount, "entropy": 0.0}
-        if not made:
-            common |= {"entropy": phase.entropy, "final_entropy": phase.final_entropy}
-        if name == "hindsight":
-            made.append(Hindsight(**common))
-        elif name == "a2c":
-            made.append(ActorCritic(reward=phase.reward, rollouts=phase.rollouts, **common))
-        else:
-            raise ValueError(f"unknown objective {name!r}; known are hindsight, a2c")
-    return made
-
-
 def train(
     settings: Settings,
     out: str | os.PathLike | None = None,
@@ -185,7 +169,7 @@ def train(
         settings: how.
         out: folder of the run; None keeps nothing.
         shards, jit_compile: see `StreamReader.compile`.
-        callbacks: see `lemn_tf.training.train`.
+        callbacks: see `lemn_tf.training.PhaseTrainee`.
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
     words = data.vocabulary
@@ -205,7 +189,7 @@ def train(
             "train_digest": _digest(settings.train),
             "valid_digest": _digest(settings.valid),
         }
-        run = training.Run(out, json.loads(json.dumps(config)))
+        run = Run(out, json.loads(json.dumps(config)))
 
     groups = data.groups() if settings.rename else []
 
@@ -223,19 +207,19 @@ def train(
         return ready if phase.rollouts == 1 else ready.map(partial(repeated, times=phase.rollouts))
 
     item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
-    training.train(
+    trainee = training.PhaseTrainee(
         model,
         phases,
         batches,
         valid.batches(256, buckets=1),
-        objectives,
-        run,
-        settings.seed,
-        shards,
-        jit_compile,
-        callbacks,
+        folder=out,
+        seed=settings.seed,
+        shards=shards,
+        jit_compile=jit_compile,
+        callbacks=callbacks,
         agent=lambda chosen, slots: agent_for(model, chosen, item, slots, settings.driver),
     )
+    run_loop(trainee, run)
     return model
 
 

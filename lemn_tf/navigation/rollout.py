@@ -17,7 +17,8 @@ from lemn_tf.mazes import graph
 from lemn_tf.navigation.navigator import Navigator, Views
 from lemn_tf.pipelines.frames import Course
 from lemn_tf.readers.mqn import Glance
-from lemn_tf.retention.base import Cells, gumbel
+from lemn_tf.retention.base import Cells
+from lemn_tf.retention.chance import gumbel
 from lemn_tf.streams import batch_major
 
 PLAYED = (2018, 4)

@@ -179,7 +179,7 @@ def test_a_file_without_questions(files, tmp_path):
 
 
 def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(babi.training, "train", lambda *_, **__: None)
+    monkeypatch.setattr(babi, "run_loop", lambda *_: None)
     train = tmp_path / "train.txt"
     train.write_bytes(files["train"].read_bytes())
     settings = babi.Settings(str(train), str(files["valid"]))
@@ -207,7 +207,7 @@ def test_questions_in_the_stream_as_in_training(tmp_path):
 
 def test_one_entropy_bonus_however_many_objectives():
     both = babi.Settings("", "", trainer="both").phases()[-1]
-    first, second = babi.objectives(both)
+    first, second = babi.training.objectives_of(both)
     assert (first.entropy, first.final_entropy) == (0.1, 0.02)
     assert (second.entropy, second.final_entropy) == (0.0, None)
 
@@ -219,7 +219,7 @@ def test_the_actor_critic_alone_trains_by_its_own_recipe(files):
     lengths = alone.lasting(1000).episodes
     assert list(lengths) == ["policy", "anneal"]
     assert sum(lengths.values()) == 1000
-    (objective,) = babi.objectives(alone.phases()[-1])
+    (objective,) = babi.training.objectives_of(alone.phases()[-1])
     assert objective.rollouts == alone.phases()[-1].rollouts
     words = babi.Stories(files["train"]).vocabulary
     for trainer, hidden, width in (("a2c", None, 8), ("a2c", 3, 3), ("both", None, 2)):
@@ -233,11 +233,11 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
     """An update has as many rows as any other, of fewer stories."""
     seen = []
 
-    def look(model, phases, batches, *_, **__):
-        for index, phase in enumerate(phases):
-            seen.append((phase, next(iter(batches(index, phase, 0)))))
+    def look(trainee, run):
+        for index, phase in enumerate(trainee.recipe):
+            seen.append((phase, next(iter(trainee.batches(index, phase, 0)))))
 
-    monkeypatch.setattr(babi.training, "train", look)
+    monkeypatch.setattr(babi, "run_loop", look)
     settings = tiny(files, reproduce.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
     babi.train(settings)
     for phase, batch in seen:

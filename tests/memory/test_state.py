@@ -1,8 +1,4 @@
-"""The memory as a value: its functions against plain Python lists, its file, and bad input."""
-
-import io
-import pickle
-import zipfile
+"""The memory as a value: its functions against plain Python lists, and bad input."""
 
 import hypothesis
 import numpy as np
@@ -12,16 +8,7 @@ from hypothesis import strategies as st
 
 from lemn_tf import memory
 from lemn_tf.memory import EMPTY, NEVER, MemoryState
-
-QUICK = hypothesis.settings(max_examples=40, deadline=None, derandomize=True)
-ENTRY = {"tokens": tf.TensorSpec([2], tf.int32), "text": tf.TensorSpec([], tf.string)}
-CARRY = (tf.TensorSpec([3]), tf.TensorSpec([], tf.int64))
-
-
-def item_of(t: int, rows: int):
-    """Item t of each row: recognisable, and different in each row."""
-    tokens = np.array([[t, row] for row in range(rows)], np.int32)
-    return {"tokens": tf.constant(tokens), "text": tf.constant([f"{t}.{r}" for r in range(rows)])}
+from tests.memory.conftest import CARRY, ENTRY, QUICK, item_of, small
 
 
 class ListMemory:
@@ -110,49 +97,6 @@ def test_any_life_is_that_of_a_list(life, tmp_path_factory):
         one.check(state)
 
 
-WORD = st.text("ab_0", min_size=1, max_size=4)
-LEAF = st.sampled_from([tf.float32, tf.int64, tf.string, tf.bool])
-NESTS = st.recursive(
-    LEAF,
-    lambda inner: (
-        st.dictionaries(WORD, inner, min_size=1, max_size=3)
-        | st.lists(inner, min_size=1, max_size=3).map(tuple)
-    ),
-    max_leaves=5,
-)
-
-
-@QUICK
-@hypothesis.given(entry=NESTS, carry=NESTS | st.just(()))
-def test_any_nest_goes_flat_and_back_or_is_refused(entry, carry, tmp_path_factory):
-    def spec(dtype):
-        return tf.TensorSpec([2], dtype)
-
-    state = memory.empty(1, 2, *(tf.nest.map_structure(spec, nest) for nest in (entry, carry)))
-    try:
-        flat = memory.to_flat(state)
-    except ValueError as error:
-        refusal = str(error)
-    else:
-        refusal = ""
-    if refusal:
-        assert "needs words as keys" in refusal
-        return
-    path = tmp_path_factory.mktemp("memory") / "state"
-    memory.save(state, path)
-    for twin in (memory.from_flat(flat), memory.load(path, like=state)):
-        tf.nest.assert_same_structure(twin, state, check_types=True)
-        assert [x.dtype for x in tf.nest.flatten(twin)] == [x.dtype for x in tf.nest.flatten(state)]
-
-
-def small(slots=2, rows=1, clock=3) -> MemoryState:
-    """A memory that has seen a few items."""
-    state = memory.empty(rows, slots, ENTRY, CARRY)
-    for t in range(clock):
-        state = memory.write(state, item_of(t, rows), tf.zeros([rows], tf.int32))
-    return state
-
-
 def test_a_state_is_a_value():
     before = small()
     fork = memory.write(before, item_of(3, 1), tf.constant([1]))
@@ -160,105 +104,6 @@ def test_a_state_is_a_value():
     assert before.ids.numpy().tolist() == [[1, 2]]
     assert fork.ids.numpy().tolist() == [[1, 3]]
     assert before.slots == 2
-
-
-def test_the_same_memory_gives_the_same_file(tmp_path):
-    memory.save(small(), tmp_path / "a")
-    memory.save(small(), tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
-
-
-def test_a_failed_save_leaves_the_old_file(tmp_path):
-    path = tmp_path / "state"
-    memory.save(small(clock=1), path)
-    bad = small(clock=2)._replace(entries={"a__b": tf.zeros([1, 2])})
-    with pytest.raises(ValueError, match="a__b"):
-        memory.save(bad, path)
-    assert memory.load(path).clock.numpy().tolist() == [1]
-    assert [p.name for p in tmp_path.iterdir()] == ["state"]
-    with pytest.raises(FileNotFoundError):
-        memory.save(small(), tmp_path / "nowhere" / "state")
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A state, and its file's content."""
-    path = tmp_path_factory.mktemp("memory") / "state"
-    memory.save(small(), path)
-    return small(), path.read_bytes()
-
-
-# -- files that are not what they should be --------------------------------------------------------
-
-
-def test_load_says_what_is_wrong(tmp_path):
-    path = tmp_path / "state"
-    with pytest.raises(FileNotFoundError):
-        memory.load(path)
-    with pytest.raises(IsADirectoryError):
-        memory.load(tmp_path)
-    foreign = io.BytesIO()
-    np.savez(foreign, a=np.zeros(3))
-    for content in (b"", b"hello", pickle.dumps({"ids": 1}), foreign.getvalue()):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="not a saved memory, or damaged"):
-            memory.load(path)
-
-
-def test_load_refuses_another_version(tmp_path):
-    path = tmp_path / "state"
-    memory.save(small(), path)
-    with zipfile.ZipFile(path) as old:
-        members = {name: old.read(name) for name in old.namelist()}
-    members["format"] = b"lemn_tf memory, version 2"
-    with zipfile.ZipFile(path, "w") as new:
-        for name, content in members.items():
-            new.writestr(name, content)
-    with pytest.raises(
-        ValueError, match=r"expected 'lemn_tf memory, version 1'; got '.*version 2'"
-    ):
-        memory.load(path)
-    members["format"] = memory.FORMAT.encode()
-    del members["int64/ids"]
-    with zipfile.ZipFile(path, "w") as new:
-        for name, content in members.items():
-            new.writestr(name, content)
-    with pytest.raises(ValueError, match=r"missing.*ids"):
-        memory.load(path)
-
-
-def test_load_refuses_another_kind(tmp_path):
-    path = tmp_path / "state"
-    memory.save(small(rows=3), path)
-    assert memory.load(path, like=small(rows=1)).clock.shape == (3,)
-    for other in (
-        small(slots=3),
-        memory.empty(1, 2, ENTRY),
-        memory.empty(1, 2, tf.TensorSpec([2], tf.int32), CARRY),
-    ):
-        with pytest.raises(ValueError, match=r"another kind of memory: expected .* got "):
-            memory.load(path, like=other)
-
-
-@QUICK
-@hypothesis.given(data=st.data())
-def test_a_damaged_file_is_refused_or_harmless(saved, data, tmp_path_factory):
-    state, whole = saved
-    content = bytearray(whole)
-    path = tmp_path_factory.mktemp("memory") / "state"
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content) - 1)) :]
-    else:
-        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(content)
-    try:
-        loaded, refusal = memory.load(path, like=state), ""
-    except ValueError as error:
-        loaded, refusal = state, str(error)
-    assert not refusal or str(path) in refusal
-    for one, other in zip(tf.nest.flatten(loaded), tf.nest.flatten(state), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -332,18 +177,6 @@ def test_what_is_no_state():
     for bad, error, message in cases:
         with pytest.raises(error, match=message):
             memory.forget(bad, 0)
-
-
-def test_what_is_no_flat_memory():
-    flat = memory.to_flat(small())
-    with pytest.raises(ValueError, match=r"missing \{'clock'\}"):
-        memory.from_flat({k: v for k, v in flat.items() if k != "clock"})
-    with pytest.raises(ValueError, match="colour"):
-        memory.from_flat({**flat, "colour": tf.zeros([1])})
-    with pytest.raises(ValueError, match="at least one entries tensor"):
-        memory.from_flat({k: v for k, v in flat.items() if not k.startswith("entries")})
-    as_numpy = {k: v.numpy() for k, v in flat.items()}
-    assert memory.from_flat(as_numpy).ids.numpy().tolist() == [[1, 2]]
 
 
 def test_works_in_a_graph_of_unknown_batch_and_under_xla():

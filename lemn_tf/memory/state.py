@@ -15,28 +15,18 @@ memory is all unused slots, and writing "evicts" them first.
 
 from __future__ import annotations
 
-import io
 import numbers
-import os
-import re
-import zipfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.files import write_atomically
-
 EMPTY = -1
 """The id of an unused slot."""
 NEVER = np.iinfo(np.int64).max
 """The expiry of an entry that does not expire."""
-FORMAT = "lemn_tf memory, version 1"
-"""First thing in a saved memory; a file that says otherwise is refused."""
 
 Nest = Any
-_PLAIN = re.compile(r"(?!_)(?!.*__)(?!\d+$).+(?<!_)", re.DOTALL).fullmatch
 
 
 class MemoryState(NamedTuple):
@@ -347,133 +337,3 @@ def _holds(state: MemoryState, ids: Any) -> tf.Tensor:
         raise ValueError(f"ids must be a scalar or [B] = {state.clock.shape}; got {ids.shape}")
     wanted = tf.broadcast_to(ids, tf.shape(state.clock))[:, None]
     return (state.ids == wanted) & state.filled
-
-
-def to_flat(state: MemoryState) -> dict[str, tf.Tensor]:
-    """The state as a flat dict of plainly named tensors, all with the batch first.
-
-    Names: `ids`, `pinned`, `expiry`, `clock`; `entries` and `carry`, followed by `__key` for each
-    level of a dict and `__0`, `__1`, ... for a tuple.
-
-    Example:
-
-    >>> state = empty(1, 2, {"tokens": tf.TensorSpec([3], tf.int32)}, tf.TensorSpec([5]))
-    >>> sorted(to_flat(state))
-    ['carry', 'clock', 'entries__tokens', 'expiry', 'ids', 'pinned']
-    """
-    check_state(state)
-    flat = {name: getattr(state, name) for name in ("ids", "pinned", "expiry", "clock")}
-
-    def walk(name, nest):
-        if isinstance(nest, dict | tuple) and not nest:
-            raise ValueError(f"an empty {type(nest).__name__} in {name} cannot be named")
-        if isinstance(nest, dict):
-            for key, value in nest.items():
-                if not isinstance(key, str) or not _PLAIN(key):
-                    raise ValueError(
-                        "a dict in the memory needs words as keys, without '__', without '_' at "
-                        f"either end, and not a number; got {key!r}"
-                    )
-                walk(f"{name}__{key}", value)
-        elif isinstance(nest, tuple) and not hasattr(nest, "_fields"):
-            for index, value in enumerate(nest):
-                walk(f"{name}__{index}", value)
-        elif isinstance(nest, list) or hasattr(nest, "_fields"):
-            raise ValueError(f"entries may nest dicts and tuples; got {type(nest).__name__}")
-        else:
-            flat[name] = nest
-
-    walk("entries", state.entries)
-    if not isinstance(state.carry, tuple) or state.carry:
-        walk("carry", state.carry)
-    return flat
-
-
-def from_flat(flat: dict[str, tf.Tensor]) -> MemoryState:
-    """The inverse of `to_flat`."""
-    missing = {"ids", "pinned", "expiry", "clock"} - set(flat)
-    if missing:
-        raise ValueError(f"a flat memory has ids, pinned, expiry and clock; missing {missing}")
-
-    def gather(name):
-        if name in flat:
-            return tf.convert_to_tensor(flat[name])
-        keys = [key[len(name) + 2 :] for key in flat if key.startswith(f"{name}__")]
-        first = list(dict.fromkeys(key.split("__")[0] for key in keys))
-        parts = {key: gather(f"{name}__{key}") for key in first}
-        if all(key.isdecimal() for key in first):
-            return tuple(parts[key] for key in sorted(first, key=int))
-        return parts
-
-    known = ("ids", "pinned", "expiry", "clock", "entries", "carry")
-    unknown = [key for key in flat if key.split("__")[0] not in known]
-    if unknown:
-        raise ValueError(f"unknown names in a flat memory: {unknown}; known are {known}")
-    state = MemoryState(
-        entries=gather("entries"),
-        carry=gather("carry"),
-        **{name: tf.convert_to_tensor(flat[name]) for name in known[:4]},
-    )
-    if not tf.nest.flatten(state.entries):
-        raise ValueError(f"a flat memory has at least one entries tensor; got {sorted(flat)}")
-    check_state(state)
-    return state
-
-
-def save(state: MemoryState, path: str | os.PathLike) -> None:
-    """Writes the memory to one file (a zip of serialised tensors: no pickle), all or nothing."""
-    path = Path(path)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-
-        def add(name, content):  # a fixed date: the same memory gives the same file
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-
-        add("format", FORMAT)
-        for name, tensor in to_flat(state).items():
-            add(f"{tensor.dtype.name}/{name}", tf.io.serialize_tensor(tensor).numpy())
-    write_atomically(path, buffer.getvalue())
-
-
-def load(path: str | os.PathLike, like: MemoryState | None = None) -> MemoryState:
-    """Reads a memory that `save` wrote.
-
-    Args:
-        path: the file.
-        like: a state of the model that will use it; if given, the file must hold the same
-            entries, carry, dtypes and number of slots (any batch).
-
-    Raises:
-        ValueError: not such a file, another version, damaged, or not like `like`.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = archive.read("format").decode(errors="replace")
-            if found != FORMAT:
-                raise _OtherFormat(f"{path}: expected {FORMAT!r}; got {found[:80]!r}")
-            flat = {}
-            for member in archive.namelist():
-                if member != "format":
-                    dtype, name = member.split("/", 1)
-                    flat[name] = tf.io.parse_tensor(archive.read(member), tf.as_dtype(dtype))
-            state = from_flat(flat)
-    except (FileNotFoundError, PermissionError, IsADirectoryError, _OtherFormat):
-        raise
-    except Exception as error:  # a damaged zip file can fail in a dozen ways
-        raise ValueError(f"{path}: not a saved memory, or damaged ({error})") from error
-    if like is not None:
-        expected, got = _signature(like), _signature(state)
-        if expected != got:
-            raise ValueError(
-                f"{path}: holds another kind of memory: expected {expected}; got {got}"
-            )
-    return state
-
-
-class _OtherFormat(ValueError):
-    """The file is whole, but not of this version."""
-
-
-def _signature(state: MemoryState) -> dict[str, str]:
-    flat = to_flat(state)
-    return {name: f"{flat[name].dtype.name}{flat[name].shape[1:]}" for name in sorted(flat)}
