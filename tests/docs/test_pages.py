@@ -38,7 +38,10 @@ def commands(page: Path) -> list[str]:
 def complete(command: str) -> bool:
     """Whether it stands for itself: `lemn train ... --driver` says that something is left out."""
     words = command.split()
-    left_out = any(sign in command for sign in ("...", "[", "|", "$(")) or words[-1] in ("T", "--help")
+    left_out = any(sign in command for sign in ("...", "[", "|", "$(")) or words[-1] in (
+        "T",
+        "--help",
+    )
     return not left_out
 
 
