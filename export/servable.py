@@ -28,6 +28,13 @@ Specs = dict[str, tf.TensorSpec]
 Tensors = dict[str, tf.Tensor]
 
 
+EXAMPLE = {
+    "item": ["Mary took the milk.", "John went to the garden."],
+    "question": "Where is the milk?",
+}
+"""What a reader of text is shown with."""
+
+
 @dataclass(frozen=True)
 class Servable:
     """A memory, what goes in and what comes out. Specs are of one row: without batch dimension.
@@ -116,43 +123,17 @@ def text_servable(
     reader, policy = model.reader, model.memory.policy
     if isinstance(policy, Oracle):
         raise ValueError("the oracle's policy needs to know the future: it cannot be served")
-
-    def encode(items: Tensors) -> Nest:
-        text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
-        text = tf.strings.substr(text, 0, text_limit, unit="UTF8_CHAR")
-        return {"tokens": vocabulary(text, length=length), "text": text}
-
-    def answer(state: MemoryState, question: Tensors) -> Tensors:
-        query = reader.ask(vocabulary(question["question"], length=question_length))
-        result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)
-        probabilities = tf.nn.softmax(result.logits)
-        best = tf.argmax(result.logits, axis=-1)
-        return {
-            "answer": vocabulary.text(best[:, None]),
-            "probability": tf.reduce_max(probabilities, axis=-1),
-            "probabilities": probabilities,
-            "attention": result.attention,
-            "texts": state.entries["text"],
-            "ids": state.ids,
-        }
-
-    def checks(entries: Nest) -> Tensors:
-        tokens = entries["tokens"]
-        expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
-        return {expectation: (tokens >= 0) & (tokens < vocabulary.size)}
-
+    served = _ServedText(model, vocabulary, length, question_length, text_limit)
     return Servable(
-        memory=EpisodicMemory(
-            model.memory.slots, policy, lambda entries: model.memory.encode(entries["tokens"])
-        ),
+        memory=served.memory(),
         entry={
             "tokens": tf.TensorSpec([length], tf.int32),
             "text": tf.TensorSpec([], tf.string),
         },
         item={"item": tf.TensorSpec([], tf.string)},
         question={"question": tf.TensorSpec([], tf.string)},
-        encode=encode,
-        answer=answer,
+        encode=served.encode,
+        answer=served.answer,
         layers=(reader, policy, vocabulary),
         identity={
             "reader": type(reader).__name__,
@@ -160,12 +141,9 @@ def text_servable(
             "words": list(vocabulary.words),
         },
         present=lambda items: items["item"] != "",
-        checks=checks,
+        checks=served.checks,
         streams={"item": "sentences"},
-        example={
-            "item": ["Mary took the milk.", "John went to the garden."],
-            "question": "Where is the milk?",
-        },
+        example=EXAMPLE,
         facts={
             "reader": type(reader).__name__,
             "sentence_length": length,
@@ -174,3 +152,46 @@ def text_servable(
             "answers": ["", "[unk]", *vocabulary.words],
         },
     )
+
+
+@dataclass(frozen=True)
+class _ServedText:
+    """How a reader of text takes in a sentence, answers, and tells a damaged memory."""
+
+    model: StreamReader
+    vocabulary: Vocabulary
+    length: int
+    question_length: int
+    text_limit: int
+
+    def memory(self) -> EpisodicMemory:
+        """The model's memory, over entries that also hold the sentence."""
+        inner = self.model.memory
+        return EpisodicMemory(
+            inner.slots, inner.policy, lambda entries: inner.encode(entries["tokens"])
+        )
+
+    def encode(self, items: Tensors) -> Nest:
+        text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
+        text = tf.strings.substr(text, 0, self.text_limit, unit="UTF8_CHAR")
+        return {"tokens": self.vocabulary(text, length=self.length), "text": text}
+
+    def answer(self, state: MemoryState, question: Tensors) -> Tensors:
+        reader = self.model.reader
+        query = reader.ask(self.vocabulary(question["question"], length=self.question_length))
+        result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)
+        probabilities = tf.nn.softmax(result.logits)
+        best = tf.argmax(result.logits, axis=-1)
+        return {
+            "answer": self.vocabulary.text(best[:, None]),
+            "probability": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+            "attention": result.attention,
+            "texts": state.entries["text"],
+            "ids": state.ids,
+        }
+
+    def checks(self, entries: Nest) -> Tensors:
+        tokens, size = entries["tokens"], self.vocabulary.size
+        expectation = f"entries__tokens: expected word ids from 0 to {size - 1}"
+        return {expectation: (tokens >= 0) & (tokens < size)}

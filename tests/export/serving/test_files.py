@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
-FOLDER = Path(__file__).parents[2] / "export" / "serving"
+FOLDER = Path(__file__).parents[3] / "export" / "serving"
 
 
 def test_models_config():
