@@ -99,7 +99,7 @@ def card(facts: dict[str, Any]) -> str:
 
 {facts["slots"]} slots, policy `{facts["policy"]}`, fingerprint `{facts["fingerprint"]}`.
 Made with lemn_tf {facts["made_with"]["lemn_tf"]}, TensorFlow {facts["made_with"]["tensorflow"]};
-needs TensorFlow and tensorflow_text to load.
+any TensorFlow runtime loads it.
 
 The server keeps nothing: the memory goes in and comes out of every call. One memory has
 {state["bytes"]:,} bytes of numbers{limit}. *state* below stands for

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the operations that text models use
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from lemn_tf.export import messages, tensors

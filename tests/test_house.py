@@ -12,7 +12,7 @@ from tests.test_dependencies import MODULES, imports
 ROOT = Path(__file__).parents[1]
 DOORS = ("lemn_tf", "lemn_tf.cli", "lemn_tf.agents", "lemn_tf.export", "lemn_tf.mazes")
 """Where users come in: whatever nobody can reach from here is of no use to them."""
-ABOUT_ALL = {"conformance", "docs", "examples", "fuzz", "serving", "wire"}
+ABOUT_ALL = {"conformance", "docs", "examples", "fuzz", "node", "serving", "wire"}
 """Folders of tests that are about several modules at once."""
 LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 400, 60, 8
 LONG_FOR_A_REASON = {
