@@ -103,7 +103,7 @@ class LiveReader:
         from lemn_tf.text import tokenize
 
         words = [word.decode() for word in tokenize(tf.constant([text])).flat_values.numpy()]
-        known = set(self.model.vocabulary.words)
+        known = set(self._sentences.vocabulary.words)
         return [word for word in dict.fromkeys(words) if word not in known]
 
     def predict(self, streams: Sequence[Sequence[str]], questions: Sequence[str]) -> list[str]:
