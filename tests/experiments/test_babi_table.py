@@ -29,7 +29,8 @@ def test_the_plan():
         "st-lemn-noisy-5-seed1",
     ]
     everything = babi_table.plan(list(babi_table.ROWS), None, seeds=3)
-    assert len(everything) == len(babi_table.ROWS) * len(babi_table.COLUMNS) * 3
+    trained = sum(len(row.episodes) for row in babi_table.ROWS.values())
+    assert len(everything) == 3 * trained
     own = babi_table.plan(["st-lemn-paper"], ["original-5", "large-10"])
     seeds = {"original": [], "large": []}
     for cell in own:
