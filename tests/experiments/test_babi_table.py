@@ -39,7 +39,9 @@ def test_the_plan():
     known = {cell.name for cell in everything}
     assert all(cell.first is None or cell.first.name in known for cell in everything)
     with pytest.raises(ValueError, match="unknown columns"):
-        babi_table.plan(["st-lemn"], ["noisy-7"], seeds=1)
+        babi_table.plan(["st-lemn"], ["noisy-8"], seeds=1)
+    with pytest.raises(ValueError, match="st-lemn-both is not trained on large-10"):
+        babi_table.plan(["st-lemn-both"], ["large-10"])
 
 
 def test_the_actor_critic_explores_more_on_original(tmp_path):
