@@ -21,7 +21,7 @@ from tf_agents.trajectories import time_step as ts
 
 from lemn_tf import memory
 from lemn_tf.model import StreamReader
-from lemn_tf.retention.base import eligible
+from lemn_tf.retention.decision import eligible
 
 KEYS = ("items", "length", "questions", "ask_at", "answers")
 

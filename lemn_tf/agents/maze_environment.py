@@ -16,7 +16,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from lemn_tf.mazes.world import ACTIONS, World
-from lemn_tf.retention.base import salt_of, scramble
+from lemn_tf.retention.chance import salt_of, scramble
 
 
 class MazeEnvironment(tf_environment.TFEnvironment):

@@ -131,7 +131,7 @@ def settings_from(arguments: argparse.Namespace):
 
 def run_train(arguments: argparse.Namespace, jit_compile: bool = True) -> int | None:
     """Trains an agent, or goes on with a run that was stopped."""
-    from lemn_tf import training
+    from lemn_tf import loop
     from lemn_tf.navigation.training import train
 
     settings = settings_from(arguments)
@@ -148,7 +148,7 @@ def run_train(arguments: argparse.Namespace, jit_compile: bool = True) -> int | 
 
     try:
         train(settings, arguments.out, show, jit_compile)
-    except training.Interrupted as stopped:
+    except loop.Interrupted as stopped:
         print(f"lemn: {stopped}", file=sys.stderr)
         return 130
     print(f"best agent: {Path(arguments.out) / 'model.npz'}")

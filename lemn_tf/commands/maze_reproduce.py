@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from lemn_tf.commands.common import commit, whole_number, words
-from lemn_tf.experiments.cells import run_cells
+from lemn_tf.commands.common import whole_number, words
+from lemn_tf.experiments.cells import Table
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -106,10 +106,17 @@ def reproduce_command(cell: Cell, arguments: argparse.Namespace) -> str:
 def run_reproduce(arguments: argparse.Namespace) -> int | None:
     """Runs what has no result yet, and writes the report."""
     cells, results = plan(arguments), Path(arguments.results)
+    table = MazeTable(arguments)
     if arguments.cell:
-        run_cell(next(cell for cell in cells if cell.name == arguments.cell), arguments)
+        table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
         return None
-    failed = [] if arguments.report_only else _run_all(cells, arguments)
+    failed: list[str] = []
+    if not arguments.report_only:
+        given = [*sys.argv[1:]] if sys.argv[1:2] == ["reproduce"] else ["reproduce", "maze"]
+        todo = [cell for cell in cells if not table.is_done(cell)]
+        failed = table.run(
+            todo, lambda cell: [*given, "--cell", cell.name], arguments.jobs, len(cells)
+        )
     if failed:
         print(f"lemn: {len(failed)} runs failed: {', '.join(failed)}", file=sys.stderr)
     for path in write_report(results):
@@ -120,49 +127,41 @@ def run_reproduce(arguments: argparse.Namespace) -> int | None:
     return 1 if failed else None
 
 
-def run_cell(cell: Cell, arguments: argparse.Namespace) -> None:
-    """Trains and scores one run, and writes its JSON."""
-    from lemn_tf.commands import maze
-    from lemn_tf.files import write_atomically
+class MazeTable(Table[Cell]):
+    """Trains and scores the runs asked for."""
 
-    parser = argparse.ArgumentParser()
-    maze.add_train_arguments(parser)
-    command = train_command(cell, arguments)
-    trained = maze.run_train(parser.parse_args(command[2:]))
-    if trained:
-        raise SystemExit(trained)
-    folder = Path(arguments.out) / cell.name
-    history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    keys = ("frames", "success", "val_success_rate")
-    record = {
-        **dataclasses.asdict(cell),
-        "row": cell.row,
-        "scores": maze.score(maze.load(str(folder)), cell.env),
-        "best_validation": history[-1]["best"],
-        "training_seconds": history[-1]["seconds"],
-        "frames": history[-1]["frames"],
-        "curve": [[line[key] for key in keys] for line in history],
-        "commit": commit(),
-        "command": reproduce_command(cell, arguments),
-    }
-    out = Path(arguments.results) / "maze"
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / f"{cell.name}.json", (json.dumps(record, indent=1) + "\n").encode())
+    def __init__(self, arguments: argparse.Namespace):
+        super().__init__(arguments.out, Path(arguments.results) / "maze")
+        self.arguments = arguments
 
+    def folder(self, cell: Cell) -> Path:
+        return self.out / cell.name
 
-def _run_all(cells: list[Cell], arguments: argparse.Namespace) -> list[str]:
-    """Runs the cells that have no result yet; returns the names of those that failed."""
-    results = Path(arguments.results) / "maze"
-    given = [*sys.argv[1:]] if sys.argv[1:2] == ["reproduce"] else ["reproduce", "maze"]
-    return run_cells(
-        [cell for cell in cells if not (results / f"{cell.name}.json").exists()],
-        results,
-        Path(arguments.out),
-        command=lambda cell: [*given, "--cell", cell.name],
-        told=lambda record: f"success {record['scores']['success_rate']:.1f}%",
-        jobs=arguments.jobs,
-        total=len(cells),
-    )
+    def train(self, cell: Cell, folder: Path) -> None:
+        from lemn_tf.commands import maze
+
+        parser = argparse.ArgumentParser()
+        maze.add_train_arguments(parser)
+        trained = maze.run_train(parser.parse_args(train_command(cell, self.arguments)[2:]))
+        if trained:
+            raise SystemExit(trained)
+
+    def record(self, cell: Cell, folder: Path, history: list[dict]) -> dict:
+        from lemn_tf.commands import maze
+
+        keys = ("frames", "success", "val_success_rate")
+        return {
+            **dataclasses.asdict(cell),
+            "row": cell.row,
+            "scores": maze.score(maze.load(str(folder)), cell.env),
+            "best_validation": history[-1]["best"],
+            "frames": history[-1]["frames"],
+            "curve": [[line[key] for key in keys] for line in history],
+            "command": reproduce_command(cell, self.arguments),
+        }
+
+    def summary(self, record: dict) -> str:
+        return f"success {record['scores']['success_rate']:.1f}%"
 
 
 def copy_presets(results: Path, runs: Path, presets: Path) -> list[Path]:

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import training
+from lemn_tf import loop
 from lemn_tf.experiments import documents
 from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
@@ -37,7 +37,7 @@ def train(
         out: folder of the run.
         told: is given lines to show.
     """
-    run = training.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
+    run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
     data = documents.load(settings, told)
     model = documents.build(settings, data)
     if settings.recipe == "paper":
@@ -101,7 +101,7 @@ def training_batches(
 class _Shown(keras.callbacks.Callback):
     """Says and writes down how an epoch went."""
 
-    def __init__(self, stage: str, run: training.Run, told: Told):
+    def __init__(self, stage: str, run: loop.Run, told: Told):
         super().__init__()
         self.stage, self.run, self.told = stage, run, told
 

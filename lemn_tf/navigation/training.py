@@ -20,7 +20,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import training
+from lemn_tf import loop
 from lemn_tf.mazes import Maze, World, build, imaze_world, load_jsonl, random_mazes
 from lemn_tf.navigation import navigator
 from lemn_tf.navigation.evaluation import Evaluator
@@ -170,7 +170,7 @@ class Progress:
     best_return: float = -1e9
 
 
-def restore(run: training.Run, learner: Learner) -> Progress:
+def restore(run: loop.Run, learner: Learner) -> Progress:
     """Sets the learner to where a run stands; a new run stands at its beginning."""
     saved = run.load()
     if saved is None:
@@ -179,7 +179,7 @@ def restore(run: training.Run, learner: Learner) -> Progress:
     for i, variable in enumerate(learner.optimizer.variables):
         variable.assign(saved[f"optimizer/{i}"])
     progress = Progress(**{k: saved[f"progress/{k}"].item() for k in vars(Progress())})
-    run.keep_history(lambda line: line["update"] <= progress.update)
+    run.keep_history(sum(line["update"] <= progress.update for line in run.history()))
     return progress
 
 
@@ -209,12 +209,12 @@ def train(
         The agent that validated best.
 
     Raises:
-        training.Interrupted: on Ctrl-C; the message says what is saved.
+        loop.Interrupted: on Ctrl-C; the message says what is saved.
     """
     supply, recipe, model = Supply(settings), settings.recipe, settings.build()
     supply.world(0)  # maps that cannot be read leave no folder behind
     learner = Learner(model, recipe, jit_compile)
-    run = None if out is None else training.Run(out, settings.config())
+    run = None if out is None else loop.Run(out, settings.config())
     progress = Progress() if run is None else restore(run, learner)
     validate = Evaluator(settings.validation_world(), jit_compile=False)
     writer = tf.summary.create_file_writer(str(run.folder / "logs")) if run is not None else None
@@ -256,7 +256,11 @@ def train(
                 _curves(writer, line)
                 if better:
                     model.save_to(run.folder / "model.npz")
-                run.save(model, learner.optimizer, progress)
+                arrays = {f"weight/{i}": w for i, w in enumerate(model.get_weights())}
+                variables = enumerate(learner.optimizer.variables)
+                arrays |= {f"optimizer/{i}": v.numpy() for i, v in variables}
+                arrays |= {f"progress/{k}": np.asarray(v) for k, v in vars(progress).items()}
+                run.save(arrays)
                 kept = progress.frames
             began, shown = time.time(), []
             if stop:
@@ -264,7 +268,7 @@ def train(
     except KeyboardInterrupt:
         if run is None:
             raise
-        raise training.Interrupted(
+        raise loop.Interrupted(
             f"stopped after {progress.frames:,} of {recipe.frames:,} frames; the same command "
             f"again goes on from the last validation, saved in {run.folder} after {kept:,} frames"
         ) from None

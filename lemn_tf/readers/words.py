@@ -19,6 +19,8 @@ from lemn_tf.readers.wordviews import Aware, Lexical
 
 FIELDS = 4
 """Numbers of a word in a code besides its state: word, stem, idf, and 1 for a word at all."""
+QUESTION = 30
+"""Words of a question, as the pipeline gives it."""
 VIEWS = ("hand", "words", "slot", "states")
 UNSEEN = 1e-3
 """A part of the view that varies less than this is not blown up when it is standardised."""
@@ -165,6 +167,14 @@ class WordReader(SpanReader):
         if self.slot:
             spec["slot"] = tf.TensorSpec([self.slot], real)
         return spec
+
+    def question_spec(self):
+        """Nest of `tf.TensorSpec`: a question, as a policy that knows it is shown it."""
+        return {
+            name: tf.TensorSpec([QUESTION, *spec.shape[1:]], spec.dtype)
+            for name, spec in self.entry_spec().items()
+            if name != "slot"
+        }
 
     def _packed(self, texts, training) -> tf.Tensor:
         states = self.contextual(texts, training)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import retention, training
+from lemn_tf import loop, retention
 from lemn_tf.mazes import Rules, imaze_world, save_jsonl, single_indicator_world
 from lemn_tf.navigation import navigator as maze
 from lemn_tf.navigation import training as maze_training
@@ -121,7 +121,7 @@ def test_ctrl_c_leaves_the_last_validation(settings, tmp_path, monkeypatch):
         }
 
     monkeypatch.setattr(Learner, "update", update)
-    with pytest.raises(training.Interrupted, match=r"after 60 of 90 .* after 60 frames"):
+    with pytest.raises(loop.Interrupted, match=r"after 60 of 90 .* after 60 frames"):
         train(settings, tmp_path, jit_compile=False)
     updates.clear()
     train(settings, tmp_path, jit_compile=False)

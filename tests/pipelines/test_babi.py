@@ -41,7 +41,7 @@ def stories() -> list[Story]:
 
 @pytest.fixture(scope="module")
 def vocabulary(stories) -> Vocabulary:
-    return Vocabulary.build(babi.texts(stories), babi.answers(stories))
+    return Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
 
 
 def written(tmp_path, content: str | bytes, name: str = "stories.txt"):
@@ -137,7 +137,7 @@ def test_texts_and_answers():
 
 
 def test_encode(tmp_path):
-    vocabulary = Vocabulary.build(babi.texts(STORIES), ["garden", "milk,football"])
+    vocabulary = Vocabulary.from_texts(babi.texts(STORIES), ["garden", "milk,football"])
     data = babi.encode(STORIES, vocabulary)
     assert {array.dtype for array in data.values()} == {np.dtype(np.int32)}
     assert data["items"].shape == (2, 2, 5)
@@ -154,7 +154,7 @@ def test_encode(tmp_path):
 
 
 def test_encode_with_stored_questions():
-    vocabulary = Vocabulary.build(babi.texts(STORIES), babi.answers(STORIES))
+    vocabulary = Vocabulary.from_texts(babi.texts(STORIES), babi.answers(STORIES))
     data = babi.encode(STORIES, vocabulary, store_questions=True)
     assert vocabulary.text(data["items"]).numpy().tolist() == [
         [b"mary got the milk", b"where is mary", b"mary went to the garden", b"where is the milk"],
