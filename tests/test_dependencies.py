@@ -84,7 +84,7 @@ def allowed(here: str, imported: str) -> bool:
     if here == "agents":
         return there == "mazes" or there not in OUTER
     if here == "navigation":
-        return there == "mazes" or there not in OUTER
+        return there in ("mazes", "pipelines") or there not in OUTER
     if here == "mazes":
         return False
     return here == "experiments" and there not in JOINERS

@@ -56,7 +56,7 @@ class Maze:
 
     Raises:
         ValueError: if the rows are not such a map. A right goal that cannot be reached is *not* an
-            error (some of the original test maps have one): ask `reachable`.
+            error (some of the original test maps have one): ask `goal_distance`.
 
     Example:
 
@@ -204,23 +204,6 @@ def goal_distance(maze: Maze) -> int | None:
     1
     """
     return distances(maze, maze.spawn, blocked=[maze.wrong]).get(maze.right)
-
-
-def reachable(maze: Maze) -> bool:
-    """Tells whether the right goal can be reached without stepping on the wrong one.
-
-    Args:
-        maze: the map.
-
-    Returns:
-        True if an agent can succeed on this map at all.
-
-    Example:
-
-    >>> reachable(Maze(("######", "#YSCR#", "######"), goal="R"))
-    False
-    """
-    return goal_distance(maze) is not None
 
 
 def load_jsonl(path: str | Path) -> list[Maze]:
