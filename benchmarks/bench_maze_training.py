@@ -27,21 +27,15 @@ def main() -> None:
 
     import tensorflow as tf
 
-    from lemn_tf.navigation.learning import RECIPES, Learner
-    from lemn_tf.navigation.training import Settings, Supply
+    from lemn_tf.experiments.mazes import MapSupply, agent_settings
+    from lemn_tf.navigation.learning import Learner
+    from lemn_tf.pipelines.frames import updates
 
     if arguments.threads:
         tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
         tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    slots = 4 if arguments.env == "imaze" else 5
-    settings = Settings(
-        env=arguments.env,
-        reader=arguments.reader,
-        policy=arguments.policy,
-        slots=slots,
-        recipe=RECIPES[arguments.env, arguments.reader],
-    )
-    learner, supply = Learner(settings.build(), settings.recipe), Supply(settings)
+    settings = agent_settings(arguments.env, arguments.reader, policy=arguments.policy)
+    learner, stream = Learner(settings.build(), settings.recipe), updates(MapSupply(settings))
     spent, frames, update, compiling, acting = 0.0, 0.0, 0, 0.0, 0.0
     walk, known = learner._walk, 0
 
@@ -55,9 +49,11 @@ def main() -> None:
 
     learner._walk = timed
     walking = 0.0
+    courses = iter(stream)
     while spent < arguments.seconds:
         began = time.perf_counter()
-        shown = learner.update(*supply(update), (0, update), 0.0)
+        starts, course = next(courses)
+        shown = learner.update(course, starts, (0, update), 0.0)
         took = time.perf_counter() - began
         update += 1
         programs = walk.experimental_get_tracing_count()
@@ -72,7 +68,7 @@ def main() -> None:
                 "env": arguments.env,
                 "reader": arguments.reader,
                 "policy": arguments.policy,
-                "slots": slots,
+                "slots": settings.slots,
                 "cores": arguments.threads or os.cpu_count(),
                 "frames_per_second": round(frames / spent),
                 "walking_share": round(walking / spent, 3),

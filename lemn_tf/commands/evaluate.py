@@ -32,9 +32,9 @@ class Evaluate:
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
-        from lemn_tf.experiments import babi
+        from lemn_tf.experiments import babi, mazes
 
-        if maze.is_agent(arguments.run):
+        if mazes.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
         refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")
