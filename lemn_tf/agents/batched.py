@@ -80,7 +80,7 @@ class BatchedEnvironment(tf_environment.TFEnvironment, abc.ABC):
         return tf.cond(self._started, lambda: self._go_on(action), self._reset)
 
     def _go_on(self, action: tf.Tensor) -> ts.TimeStep:
-        over = self._over.read_value()  # these rows begin anew, whatever the action
+        over = self._over.read_value()  # these rows begin a new game, whatever the action
         steps = self._steps.read_value() + 1
         moved = self._move(tf.cast(action, tf.int32), steps)
         self._steps.assign(steps)

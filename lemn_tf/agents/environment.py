@@ -32,7 +32,8 @@ def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
 
     Args:
         action: `[...]` int32.
-        allowed: `[..., N + 1]` bool, who may leave, at least one; see `retention.base.eligible`.
+        allowed: `[..., N + 1]` bool, who may leave, at least one; see
+            `retention.decision.eligible`.
     """
     first = tf.argmax(tf.cast(allowed, tf.int32), axis=-1, output_type=tf.int32)
     chosen = tf.one_hot(action, tf.shape(allowed)[-1], True, False)
@@ -84,7 +85,7 @@ class StreamEnvironment(BatchedEnvironment):
         reward: for each answer, "sign" gives +1 or -1 as in the paper, "probability" that of the
             right answer. Several questions at one point add up.
         slots: N, if not the model's own.
-        rewarding: False gives no rewards, for those who learn from the memories themselves.
+        rewarding: False gives no rewards, for learners that judge the memories themselves.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class StreamEnvironment(BatchedEnvironment):
         self._next = variable(0)
 
     def load(self, episodes: Mapping[str, Any]) -> None:
-        """Other streams in the place of those it has, of the same shapes; `reset` begins anew."""
+        """Replaces the streams by others of the same shapes; call `reset` to begin with them."""
         for key in KEYS:
             tf.nest.map_structure(
                 lambda old, new: old.assign(new), self._episodes[key], episodes[key]
@@ -154,7 +155,7 @@ class StreamEnvironment(BatchedEnvironment):
         tf.nest.map_structure(lambda variable, value: variable.assign(value), self._memory, state)
 
     def _candidates(self) -> memory.MemoryState:
-        """The slots and the next item; behind the end of a stream an unused place instead."""
+        """The slots and the next item, or an unused place after the end of a stream."""
         held, last = self._held(), self._over.read_value()
         clock = tf.cast(held.clock, tf.int32)
 

@@ -120,7 +120,7 @@ def show_progress(line: dict[str, Any]) -> None:
 
 
 def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `lemn evaluate` for mazes, beside RUN and --json."""
+    """Arguments of `lemn evaluate` for mazes, in addition to RUN and --json."""
     parser.add_argument("--env", choices=("imaze", "single-indicator"), help="mazes to play")
     parser.add_argument(
         "--lengths", type=whole_numbers(3), help="of I-Mazes, such as 4,6,200 (default the paper's)"

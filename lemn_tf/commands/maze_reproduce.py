@@ -19,7 +19,9 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--maze-seeds", type=whole_number(1), default=1, help="runs of each random maze row"
     )
-    parser.add_argument("--maps", metavar="F", help="maps to train on beside the generated ones")
+    parser.add_argument(
+        "--maps", metavar="F", help="maps to train on in addition to generated ones"
+    )
     parser.add_argument("--frames", type=whole_number(1), help="another length of the trainings")
     parser.add_argument("--jobs", type=whole_number(1), default=2, help="runs at a time")
     parser.add_argument("--out", default="runs/maze", metavar="DIR", help="for the runs")

@@ -320,7 +320,7 @@ def score_agent(
         seed: of those maps.
 
     Returns:
-        A dict with `success_rate` in percent, `episodes`, what `Endings.summary` has beside them,
+        A dict with `success_rate` in percent, `episodes`, the rest of `Endings.summary`,
         and the same in `per_length` or `per_split`.
     """
     world, groups = exam_world(env, lengths, maps, count, seed)

@@ -24,6 +24,7 @@ from lemn_tf.navigation.learning import Learner
 from lemn_tf.navigation.navigator import Navigator, load_agent
 from lemn_tf.navigation.recipe import Recipe
 
+pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run")
 RECIPE = Recipe(frames=90, episodes=4, validate_every=1)
 
 
