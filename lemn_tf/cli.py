@@ -1,9 +1,9 @@
-"""The `lemn` command: the one place that joins memories, pipelines and everything else.
+"""The `lemn` command: parse, call, print.
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
-file each in `lemn_tf.commands`. `run` does its own imports, so that one subcommand does not load
-what another needs, and reports bad input as a `ValueError` or `OSError`: `main` prints the message,
-without a traceback, and exits with code 2.
+file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
+prints the message, without a traceback, and exits with code 2. Libraries that only one subcommand
+needs, such as a web server, are imported by its `run`.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("lemn: stopped", file=sys.stderr)
+    except KeyboardInterrupt as stopped:  # a run that was stopped says how to go on
+        print(f"lemn: {str(stopped) or 'stopped'}", file=sys.stderr)
         return 130
 
 

@@ -38,7 +38,7 @@ import numpy as np
 from lemn_tf.files import replacing, write_atomically
 
 
-class Interrupted(Exception):
+class Interrupted(KeyboardInterrupt):
     """Ctrl-C stopped a run; the message says what is saved and how to go on."""
 
 

@@ -180,8 +180,8 @@ def get(
     if trainer is not None and trainer not in trainers:
         raise ValueError(f"unknown trainer {trainer!r}; known are {', '.join(trainers)}")
     recipe = _fitting(recipe, slots)
-    known = {phase.name for phase in recipe}
-    for name in episodes or {}:
+    known, episodes = {phase.name for phase in recipe}, episodes or {}
+    for name in episodes:
         if name not in known:
             raise ValueError(
                 f"this recipe has no phase {name!r} for such a policy and memory; it has "
@@ -192,8 +192,7 @@ def get(
         if phase.objectives:
             objectives = trainers[trainer] if trainer else phase.objectives
             phase = dataclasses.replace(phase, objectives=objectives, **changes)
-        if phase.name in (episodes or {}):
-            phase = dataclasses.replace(phase, episodes=episodes[phase.name])
+        phase = dataclasses.replace(phase, episodes=episodes.get(phase.name, phase.episodes))
         phases.append(phase)
     return tuple(phases)
 

@@ -143,7 +143,7 @@ class PhaseTrainee(Trainee):
         ).history
         self.position["update"] = self._goal
         if self._goal == self.updates and self.folder is not None:
-            save_arrays(_reader_file(self.folder, index), *self.model.reader.get_weights())
+            save_arrays(reader_file(self.folder, index), *self.model.reader.get_weights())
         return {
             "phase": phase.name,
             "phase_index": index,
@@ -175,13 +175,14 @@ class PhaseTrainee(Trainee):
         return True
 
 
-def _reader_file(folder: str | os.PathLike, phase: int) -> Path:
+def reader_file(folder: str | os.PathLike, phase: int) -> Path:
+    """Where a run leaves its reader when the phase of that number ends."""
     return Path(folder) / f"reader-{phase}.npz"
 
 
 def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
     """The weights of the reader of a run as the phase of that number left it."""
-    path = _reader_file(folder, phase)
+    path = reader_file(folder, phase)
     if not path.is_file():
         raise ValueError(f"{folder} holds no reader of a finished phase {phase}: expected {path}")
     with np.load(path, allow_pickle=False) as file:

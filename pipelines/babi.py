@@ -87,8 +87,8 @@ def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list
     >>> read_stories(path)[0].questions
     (Question(text='Where is it?', answer='garden', support=(0,), asked_after=1),)
     """
-    several = not isinstance(paths, (str, os.PathLike))
-    return [story for path in (paths if several else [paths]) for story in _read_file(Path(path))]
+    each = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [story for path in each for story in _read_file(Path(path))]
 
 
 def _read_file(path: Path) -> list[Story]:
@@ -156,7 +156,8 @@ def write_stories(stories: Iterable[Story], path: str | os.PathLike) -> None:
 
 
 def _lines(story: Story) -> Iterable[str]:
-    number, line_of, waiting = 0, [], list(story.questions)
+    number, waiting = 0, list(story.questions)
+    line_of: list[int] = []
     for seen in range(len(story.facts) + 1):
         while waiting and waiting[0].asked_after == seen:
             question = waiting.pop(0)

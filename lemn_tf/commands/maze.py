@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lemn_tf import runs
 from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
 
 FIELDS = (
@@ -85,23 +86,16 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
 
 
-def run_train(arguments: argparse.Namespace) -> int | None:
+def run_train(arguments: argparse.Namespace) -> None:
     """Trains an agent, or goes on with a run that was stopped."""
-    from lemn_tf import loop
     from lemn_tf.experiments import mazes
 
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     changes = {name: given[name] for name in CHANGES if name in given}
     fields = {name: given[name] for name in FIELDS if name in given}
-    try:
-        mazes.train_agent(
-            mazes.agent_settings(**fields, changes=changes), arguments.out, show_progress
-        )
-    except loop.Interrupted as stopped:
-        print(f"lemn: {stopped}", file=sys.stderr)
-        return 130
+    settings = mazes.agent_settings(**fields, changes=changes)
+    mazes.train_agent(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.npz'}")
-    return None
 
 
 def show_progress(line: dict[str, Any]) -> None:
@@ -154,7 +148,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError("expected lengths with imaze only")
     if (arguments.maps or env == "imaze") and (arguments.count or arguments.seed is not None):
         raise ValueError("expected --count and --seed with generated random mazes only")
-    model = load_agent(mazes.find_agent(arguments.run))
+    model = load_agent(runs.find_agent(arguments.run))
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
     given = ("lengths", "maps", "count", "seed")

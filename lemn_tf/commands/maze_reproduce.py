@@ -35,7 +35,6 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_reproduce(arguments: argparse.Namespace) -> int | None:
     """Runs what has no result yet, and writes the report."""
-    from lemn_tf import loop
     from lemn_tf.experiments import maze_report, maze_table
 
     out, results = Path(arguments.out), Path(arguments.results)
@@ -43,11 +42,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int | None:
     cells = maze_table.plan(**{name: getattr(arguments, name) for name in asked})
     table = maze_table.MazeTable(out, results, arguments.maps, arguments.frames, show_progress)
     if arguments.cell:
-        try:
-            table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
-        except loop.Interrupted as stopped:
-            print(f"lemn: {stopped}", file=sys.stderr)
-            return 130
+        table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
         return None
     failed: list[str] = []
     if not arguments.report_only:

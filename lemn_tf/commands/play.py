@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from lemn_tf import runs
 from lemn_tf.commands.common import whole_number
 
 HEADINGS = ("north", "east", "south", "west")
@@ -31,7 +32,6 @@ class Play:
         parser.add_argument("--out", required=True, metavar="F", help="the .gif to write")
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.experiments import mazes
         from lemn_tf.mazes import build, imaze_world, load_jsonl
         from lemn_tf.navigation.navigator import load_agent
         from lemn_tf.navigation.video import film
@@ -40,7 +40,7 @@ class Play:
             raise ValueError("expected either the length of an I-Maze or a file of maps, got both")
         if arguments.map and not arguments.maps:
             raise ValueError("expected the number of a map with a file of maps only")
-        model = load_agent(mazes.find_agent(arguments.run))
+        model = load_agent(runs.find_agent(arguments.run))
         if arguments.maps:
             found = load_jsonl(arguments.maps)
             if arguments.map >= len(found):

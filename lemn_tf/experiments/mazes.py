@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -149,7 +148,7 @@ def agent_settings(
             raise ValueError(f"expected {name} to be {' or '.join(known)}, got {value!r}")
     recipe = AGENT_RECIPES[env, reader]
     if start_from is not None:
-        start_from, recipe = str(find_agent(start_from)), recipe.further()
+        start_from, recipe = str(runs.find_agent(start_from)), recipe.further()
     if generated is None:
         generated = 0 if others.get("maps") else 1000
     return AgentSettings(
@@ -255,26 +254,6 @@ def train_agent(
 
     loop.run_loop(trainee, run, told)
     return model
-
-
-def _agent_files(name: str) -> list[Path]:
-    path = Path(name)
-    places = (path / "model.npz", path, runs.PRESETS / f"{name}.npz")
-    return [place for place in places if place.is_file() and place.suffix == ".npz"]
-
-
-def is_agent(name: str) -> bool:
-    """Whether a name is that of a maze agent: see `find_agent`."""
-    return bool(_agent_files(name))
-
-
-def find_agent(name: str) -> Path:
-    """The file of a trained agent by the folder of its run, its own name, or that of a preset."""
-    found = _agent_files(name)
-    if not found:
-        known = ", ".join(sorted(p.stem for p in runs.PRESETS.glob("*.npz"))) or "none"
-        raise ValueError(f"expected a trained maze agent, found none at {name!r}; presets: {known}")
-    return found[0]
 
 
 def exam_world(

@@ -15,8 +15,6 @@ from lemn_tf.experiments.mazes import (
     MapSupply,
     agent_settings,
     exam_world,
-    find_agent,
-    is_agent,
     train_agent,
 )
 from lemn_tf.mazes import Rules, imaze, imaze_world, save_jsonl, single_indicator_world
@@ -205,16 +203,6 @@ def test_settings_suit_the_environment_and_the_reader():
     later = agent_settings("single-indicator", start_from="single-indicator-frmqn-st-lemn-5")
     assert (later.recipe.guidance, later.recipe.episodes) == (0.0, 64)
     assert later.start_from.endswith("single-indicator-frmqn-st-lemn-5.npz")
-
-
-def test_agents_are_found_by_name(tmp_path):
-    Navigator("mqn", 3, "fifo", units=6, width=4, filters=(2, 3)).save_to(tmp_path / "model.npz")
-    for name in (str(tmp_path), str(tmp_path / "model.npz"), "imaze-mqn-st-lemn-4"):
-        assert is_agent(name)
-        assert find_agent(name).suffix == ".npz"
-    assert not is_agent("babi-noisy-st-lemn-5")
-    with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at 'x'; pre"):
-        find_agent("x")
 
 
 def test_exams_know_which_maps_belong_together(tmp_path):
