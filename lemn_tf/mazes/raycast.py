@@ -93,11 +93,9 @@ def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
     out[...] = np.where(ground, cells[np.where(ground, place, 0)], picture)
 
 
-def _cast_loops(
-    cells, origin, ahead, right, axis,
-    forward, side, front, base_at, inner_top, outer_top, floor_forward, floor_side, out,
-):  # fmt: skip
+def _cast_loops(cells, origin, ahead, right, axis, lens, out):
     """The same as `cast_numpy`, written as loops for numba."""
+    forward, side, front, base_at, inner_top, outer_top, floor_forward, floor_side = lens
     columns, reach = base_at.shape
     rows = out.shape[1]
     base = np.empty(columns, np.int32)
@@ -183,4 +181,4 @@ def cast_numba(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
 
     Example: see `lemn_tf.mazes.render_batch`.
     """
-    _compiled()(cells, origin, ahead, right, axis, *lens, out)
+    _compiled()(cells, origin, ahead, right, axis, lens, out)
