@@ -27,10 +27,10 @@ class Data:
         )
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.pipelines import babi, babi_generator
+        from lemn_tf.pipelines import babi, babi_archive, babi_generator
 
         if arguments.download:
-            print(babi.download(arguments.out))
+            print(babi_archive.download(arguments.out))
             return
         files = babi_generator.write_splits(
             arguments.variant, arguments.episodes, arguments.seed, arguments.out
