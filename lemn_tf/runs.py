@@ -33,7 +33,7 @@ def from_preset(name: str) -> StreamReader:
 
 
 def config(name: str | os.PathLike) -> dict:
-    """How the run in a folder, or of a model in it, was made; empty for what is no such run."""
+    """How the run in a folder, or of a model in it, was made; empty if there is no run."""
     path = Path(name)
     path = (path.parent if path.is_file() else path) / "config.json"
     return json.loads(path.read_text()) if path.is_file() else {}
@@ -50,7 +50,7 @@ def load(name: str | os.PathLike) -> StreamReader:
         except Exception as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
     if path.is_dir():
-        raise ValueError(f"{path} is no finished run: expected a model.keras in it")
+        raise ValueError(f"{path} is not a finished run: expected a model.keras in it")
     if str(name) in presets():
         return from_preset(str(name))
     agents = agent_presets()
