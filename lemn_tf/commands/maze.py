@@ -113,7 +113,7 @@ def show_progress(line: dict[str, Any]) -> None:
 # -- evaluate -------------------------------------------------------------------------------------
 
 
-def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
+def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
     """Arguments of `lemn evaluate` for mazes, in addition to RUN and --json."""
     parser.add_argument("--env", choices=("imaze", "single-indicator"), help="mazes to play")
     parser.add_argument(
