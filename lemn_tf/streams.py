@@ -128,6 +128,8 @@ def recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
 
 
 def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
+    """The new memory in the rows that `mask` `[B]` marks, the old one in the others."""
+
     def choose(a, b):
         return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
 
@@ -135,10 +137,12 @@ def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemorySt
 
 
 def take(pool: Nest, places: tf.Tensor) -> Nest:
+    """From a pool `[B, T, ...]` what stands at the places `[B, ...]`."""
     return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
 
 
 def batch_major(leaf: tf.Tensor) -> tf.Tensor:
+    """`[T, B, ...]` -> `[B, T, ...]`."""
     return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
 
 

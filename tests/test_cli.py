@@ -1,11 +1,48 @@
 """The `lemn` command: what it prints, its exit codes, and that a typo gives no traceback."""
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 import lemn_tf
 from lemn_tf import cli
 
 TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
+
+
+def test_not_a_word_of_tensorflow():
+    """A command that loads everything prints its own message, and nothing else."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lemn_tf.cli", "evaluate", "nosuch", "--data", "x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("lemn: error: no run, .keras file or preset called 'nosuch'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_typing_mistakes_load_nothing_heavy():
+    script = """
+        import sys
+        from lemn_tf import cli
+        try:
+            cli.main(sys.argv[1:])
+        except SystemExit:
+            pass
+        heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
+        assert not heavy & set(sys.modules), heavy & set(sys.modules)
+    """
+    for arguments in (["--help"], ["train", "babi", "--slots", "x"], ["serve", "--port", "none"]):
+        command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_help_and_version(capsys):

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tensorflow_serving.apis import predict_pb2
 
+from lemn_tf.export.json_tensors import plain
 from lemn_tf.export.server import Server
-from lemn_tf.export.server.json_tensors import plain
-from lemn_tf.export.transport import Rest
+from lemn_tf.export.transport.rest import Rest
 
 Code = grpc.StatusCode
 EXAMPLES = 500

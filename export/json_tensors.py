@@ -13,18 +13,26 @@ import json
 import math
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
 
-from lemn_tf.export.server.errors import invalid, shorten
-from lemn_tf.export.server.servable import Arrays, Signature
-from lemn_tf.export.server.tensors import Spec, from_list
+from lemn_tf.export.errors import invalid, shorten
+from lemn_tf.export.tensors import BOOL, DOUBLE, FLOAT, STRING, Arrays, Spec, from_list
 
 _DEEPEST = 16
-_FLOATS = (types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE)
+_FLOATS = (FLOAT, DOUBLE)
 _KINDS = {"str": "a string", "dict": "an object", "list": "a list", "NoneType": "null"}
+
+
+class Callee(Protocol):
+    """What has to be known of the signature that a request is for."""
+
+    name: str
+    inputs: dict[str, Spec]
+
+    def check_names(self, names: Mapping) -> None:
+        """Raises INVALID_ARGUMENT unless `names` are exactly the inputs."""
 
 
 def parse(body: bytes) -> dict:
@@ -50,7 +58,7 @@ def signature_name(document: dict) -> str:
     return name
 
 
-def arrays(document: dict, signature: Signature) -> tuple[Arrays, bool]:
+def arrays(document: dict, signature: Callee) -> tuple[Arrays, bool]:
     """The inputs in a request.
 
     Args:
@@ -70,7 +78,7 @@ def arrays(document: dict, signature: Signature) -> tuple[Arrays, bool]:
     return {name: array(columns[name], spec) for name, spec in signature.inputs.items()}, rows
 
 
-def _columns_of(instances: Any, signature: Signature) -> dict[str, list]:
+def _columns_of(instances: Any, signature: Callee) -> dict[str, list]:
     if not isinstance(instances, list) or not instances:
         raise invalid(f"'instances' must be a list of at least one row; got {_kind(instances)}")
     named = isinstance(instances[0], dict) and not _is_bytes(instances[0])
@@ -83,7 +91,7 @@ def _columns_of(instances: Any, signature: Signature) -> dict[str, list]:
     return {name: [row[name] for row in instances] for name in signature.inputs}
 
 
-def _only(signature: Signature, key: str) -> str:
+def _only(signature: Callee, key: str) -> str:
     if len(signature.inputs) != 1:
         raise invalid(
             f"{key!r} must name the inputs of signature {signature.name!r}: "
@@ -111,9 +119,10 @@ def array(value: Any, spec: Spec) -> np.ndarray:
 
 def _values(level: list, spec: Spec) -> list:
     kinds = set(map(type, level))
-    if spec.enum == types_pb2.DT_STRING:
+    if spec.enum == STRING:
         return [_bytes(value, spec) for value in level]
-    if spec.enum == types_pb2.DT_BOOL:
+    wanted: set[type]
+    if spec.enum == BOOL:
         wanted = {bool}
     elif spec.enum in _FLOATS:
         wanted = {int, float}
@@ -122,7 +131,7 @@ def _values(level: list, spec: Spec) -> list:
     if kinds - wanted:
         other = next(value for value in level if type(value) not in wanted)
         raise invalid(f"input {spec.name!r}: expected {spec}; got {_kind(other)}")
-    if spec.enum == types_pb2.DT_FLOAT:
+    if spec.enum == FLOAT:
         limit = float(np.finfo(np.float32).max)
         for value in level:
             if abs(value) > limit and not (isinstance(value, float) and math.isinf(value)):

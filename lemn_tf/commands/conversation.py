@@ -26,7 +26,7 @@ A line is remembered; a line that ends in "?" is answered.
 _MOST_EVIDENCE = 3
 
 
-class Chat:
+class Conversation:
     """Feeds lines to a `MemoryClient` and shows what it does.
 
     Args:
@@ -79,7 +79,9 @@ class Chat:
             return
         self._show()
 
-    def _observed(self, observation: Observation) -> None:
+    def _observed(self, observation: Observation | None) -> None:
+        if observation is None:
+            return
         self._show(observation.entry.id if observation.stored else None)
         dropped = observation.dropped
         if dropped is not None:

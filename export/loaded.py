@@ -14,22 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the operations that text models use
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow_serving.apis import prediction_log_pb2
 
-from lemn_tf.export.server import tensors
-from lemn_tf.export.server.errors import Code, ServingError, from_tensorflow, invalid, shorten
+from lemn_tf.export import messages, tensors
+from lemn_tf.export.errors import Code, ServingError, invalid, shorten
+from lemn_tf.export.tensors import Arrays
 
 DEFAULT = "serving_default"
 """The signature that a request without a name means."""
 WARM_UP = Path("assets.extra", "tf_serving_warmup_requests")
 _MOST_WARM_UPS = 1000
+_CODES = {code.value: code for code in Code}
 
-Arrays = dict[str, np.ndarray]
 
-
-class Signature:
+class LoadedSignature:
     """A named function of a model.
 
     Attributes:
@@ -72,8 +70,8 @@ class Signature:
         sizes = {name: array.shape[0] for name, array in arrays.items()}
         rows = min(sizes.values())
         if rows != max(sizes.values()):
-            most = max(sizes, key=sizes.get)
-            least = min(sizes, key=sizes.get)
+            most = max(sizes, key=sizes.__getitem__)
+            least = min(sizes, key=sizes.__getitem__)
             raise invalid(
                 f"all inputs must have the same number of rows; got {sizes[least]} in input "
                 f"{least!r} and {sizes[most]} in input {most!r}"
@@ -90,6 +88,19 @@ class Signature:
         return dict(zip(self.outputs, results, strict=True))
 
 
+def from_tensorflow(error: tf.errors.OpError, where: str) -> ServingError:
+    """What the graph said, without the list of nodes behind it.
+
+    Args:
+        error: raised by TensorFlow.
+        where: the signature that was run.
+    """
+    message = (error.message or type(error).__name__).split("\n\t [[")[0]
+    message = " ".join(message.removeprefix("Graph execution error:").split())
+    code = _CODES.get(error.error_code, Code.INTERNAL)
+    return ServingError(code, f"{where}: {message}")
+
+
 @contextlib.contextmanager
 def _quiet():
     """Hides the advice to use the eager loader, which is meant for other uses than this."""
@@ -102,7 +113,7 @@ def _quiet():
         logger.setLevel(level)
 
 
-class Servable:
+class LoadedModel:
     """A loaded SavedModel.
 
     Args:
@@ -135,12 +146,12 @@ class Servable:
             self._session.close()
             raise
         self.signatures = {
-            key: Signature(key, definition, self._session)
+            key: LoadedSignature(key, definition, self._session)
             for key, definition in loaded.signature_def.items()
             if not key.startswith("__")
         }
 
-    def signature(self, name: str = "") -> Signature:
+    def signature(self, name: str = "") -> LoadedSignature:
         """The signature called `name`, or the default one."""
         name = name or DEFAULT
         if name not in self.signatures:
@@ -165,7 +176,7 @@ class Servable:
             return 0
         count = 0
         for record in tf.data.TFRecordDataset(os.fspath(path)).take(_MOST_WARM_UPS):
-            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+            log = messages.PredictionLog.FromString(record.numpy())
             request = log.predict_log.request
             signature = self.signature(request.model_spec.signature_name)
             signature.check_names(request.inputs)

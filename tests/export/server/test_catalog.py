@@ -12,7 +12,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from lemn_tf.export.server import Catalog, Servable, Server
+from lemn_tf.export.server import Catalog, Server
 
 
 def wait_for(condition, seconds=20):
@@ -92,9 +92,9 @@ def test_a_retired_version_is_freed_by_its_last_user(toy, tmp_path):
         shutil.copytree(base / "1", base / "2")
         catalog._refresh(catalog.models["toy"], wait_until_stable=False)
         assert list(catalog.models["toy"].loaded) == [2]
-        assert old.servable.run("scalar", {"n": np.int64(1)})["n"] == 2
+        assert old.model.run("scalar", {"n": np.int64(1)})["n"] == 2
     with pytest.raises(RuntimeError, match="closed"):
-        old.servable.run("scalar", {"n": np.int64(1)})
+        old.model.run("scalar", {"n": np.int64(1)})
     catalog.close()
 
 
@@ -130,9 +130,3 @@ def test_what_a_folder_may_be(toy, tmp_path):
     (tmp_path / "bad" / "1" / "saved_model.pb").write_bytes(b"not a model")
     with pytest.raises(ValueError, match="no version of 'bad' loads"):
         Catalog(tmp_path / "bad")
-
-
-def test_warm_up_requests_are_run(exported):
-    servable = Servable(exported)
-    assert servable.warm_up() > 0
-    servable.close()
