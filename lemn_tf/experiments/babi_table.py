@@ -138,6 +138,8 @@ def plan(
         if columns is None or names[number] in columns
         for seed in range(seeds or row.seeds[number])
     }
+    if not cells:
+        raise ValueError(f"{', '.join(rows)} is not trained on {', '.join(columns or names)}")
     cells |= {cell.first for cell in cells if cell.first}
     order = list(ROWS)
     return sorted(
