@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_ENABLE_ONEDNN_OPTS ?= 0
 
-.PHONY: help setup demo test test-all test-serving lint format bench wheel clean
+.PHONY: help setup demo test test-all test-serving test-node lint format bench wheel clean
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -37,9 +37,13 @@ test-serving: $(READY)  ## wire tests against a running server: URL=http://HOST:
 	@test -n "$(URL)" || { echo "error: say which server: make test-serving URL=http://127.0.0.1:8501/v1/models/NAME [GRPC=127.0.0.1:8500]" >&2; exit 1; }
 	LEMN_TEST_URL=$(URL) LEMN_TEST_GRPC=$(GRPC) $(BIN)/python -m pytest -q tests/export/wire
 
-lint: $(READY)   ## ruff check and format check
+test-node: $(READY)  ## an export in Node (@tensorflow/tfjs-node), where node, npm and g++ are
+	$(BIN)/python -m pytest -q -rs -m slow tests/export/node
+
+lint: $(READY)   ## ruff check and format check, and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: $(READY) ## let ruff format and fix
 	$(BIN)/ruff check --fix .

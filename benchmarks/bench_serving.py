@@ -112,13 +112,13 @@ def make_requests(path: Path) -> tuple[bytes, bytes, Callable[[], object]]:
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2
 
-    from lemn_tf.export.server import json_tensors
-    from lemn_tf.export.transport import InProcess
+    from lemn_tf.export import json_tensors
+    from lemn_tf.export.transport.folder import Folder
 
-    servable = InProcess(path).servable
-    state = servable.run("initial_state", {"batch": np.zeros([1], np.int32)})
+    model = Folder(path).model
+    state = model.run("initial_state", {"batch": np.zeros([1], np.int32)})
     for _ in range(2 * state["ids"].shape[1]):  # a full memory, as in the middle of a stream
-        outputs = servable.run("observe", state | {"item": np.array([TEXT], object)})
+        outputs = model.run("observe", state | {"item": np.array([TEXT], object)})
         state = {name: outputs[name] for name in state}
     inputs = state | {"item": np.array([TEXT], object)}
     message = predict_pb2.PredictRequest()
@@ -126,7 +126,7 @@ def make_requests(path: Path) -> tuple[bytes, bytes, Callable[[], object]]:
     for name, value in inputs.items():
         message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
     body = json_tensors.request(inputs, "observe")
-    signature = servable.signature("observe")
+    signature = model.signature("observe")
     return message.SerializeToString(), body, lambda: signature(inputs)
 
 

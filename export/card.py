@@ -11,7 +11,8 @@ import lemn_tf
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs
 from lemn_tf.export.signatures import Signature
-from lemn_tf.export.warmup import Arrays, as_json
+from lemn_tf.export.tensors import Arrays
+from lemn_tf.export.warmup import as_json
 
 FORMAT = "lemn_tf export, version 1"
 """First thing in `lemn.json`."""
@@ -98,7 +99,7 @@ def card(facts: dict[str, Any]) -> str:
 
 {facts["slots"]} slots, policy `{facts["policy"]}`, fingerprint `{facts["fingerprint"]}`.
 Made with lemn_tf {facts["made_with"]["lemn_tf"]}, TensorFlow {facts["made_with"]["tensorflow"]};
-needs TensorFlow and tensorflow_text to load.
+any TensorFlow runtime loads it.
 
 The server keeps nothing: the memory goes in and comes out of every call. One memory has
 {state["bytes"]:,} bytes of numbers{limit}. *state* below stands for

@@ -8,6 +8,9 @@
 
 The server keeps nothing between calls: the memory goes along with each and comes back changed. So
 a call that failed has changed nothing, repeating one is safe, and any replica can serve the next.
+
+A client needs numpy, and `requests` for REST or `grpcio` and `protobuf` for gRPC. TensorFlow is
+loaded only for a SavedModel in a folder, and to save or load a memory.
 """
 
 from __future__ import annotations
@@ -15,21 +18,25 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
-from lemn_tf import memory
 from lemn_tf.export import transport
-from lemn_tf.export.server.errors import Code, ServingError
+from lemn_tf.export.errors import Code, ServingError
+from lemn_tf.export.tensors import Arrays
+
+if TYPE_CHECKING:
+    from lemn_tf.memory import MemoryState
 
 __all__ = ["Answer", "Entry", "MemoryClient", "Observation", "ServingError"]
 
 TEXT = "entries__text"
 """The tensor of the state that holds the sentences as they were given."""
+UNUSED = -1
+"""The id of a slot that holds nothing."""
 _LONGEST_WAIT = 5.0
 
 
@@ -131,7 +138,7 @@ class MemoryClient:
     # -- the memory -------------------------------------------------------------------------------
 
     @property
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """The memory as flat tensors `[1, ...]`; see `lemn_tf.memory.to_flat`."""
         return dict(self._state)
 
@@ -156,9 +163,10 @@ class MemoryClient:
         """
         if chunk < 1:
             raise ValueError(f"expected a chunk of at least 1 sentence; got {chunk}")
-        texts, seen = list(texts), []
-        for start in range(0, len(texts), chunk):
-            part = texts[start : start + chunk]
+        lines = list(texts)
+        seen: list[Observation | None] = []
+        for start in range(0, len(lines), chunk):
+            part = lines[start : start + chunk]
             padded = part + [""] * (chunk - len(part))
             seen += self._decided(part, self._run("observe_many", self._with(items=[padded])))
         return seen
@@ -193,12 +201,20 @@ class MemoryClient:
         self._edit("unpin", id)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the memory to a file that `lemn_tf.memory.load` reads too."""
+        """Writes the memory to a file that `lemn_tf.memory.load` reads too; needs TensorFlow."""
+        from lemn_tf import memory
+
         memory.save(_nested(self._state), path)
 
     def load(self, path: str | os.PathLike) -> None:
-        """Goes on with a saved memory; raises `ValueError` if it is of another kind."""
-        loaded = memory.load(Path(path), like=_nested(self._state))
+        """Goes on with a saved memory; needs TensorFlow.
+
+        Raises:
+            ValueError: it is a memory of another kind, or several.
+        """
+        from lemn_tf import memory
+
+        loaded = memory.load(path, like=_nested(self._state))
         flat = {name: tensor.numpy() for name, tensor in memory.to_flat(loaded).items()}
         if flat["clock"].shape != (1,):
             raise ValueError(f"{path}: expected one memory; got {flat['clock'].shape[0]}")
@@ -216,18 +232,18 @@ class MemoryClient:
 
     # -- how --------------------------------------------------------------------------------------
 
-    def _with(self, **inputs) -> dict[str, np.ndarray]:
-        def array(value):
+    def _with(self, **inputs: Any) -> Arrays:
+        def array(value: Any) -> np.ndarray:
             return value if isinstance(value, np.ndarray) else _strings(value)
 
         return self._state | {name: array(value) for name, value in inputs.items()}
 
-    def _run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
         if signature not in self._signatures:
             raise ValueError(f"the model has no {signature!r}: {sorted(self._signatures)}")
         return self._patiently(self._transport.run, signature, inputs)
 
-    def _patiently(self, function, *arguments):
+    def _patiently(self, function: Callable[..., Any], *arguments: Any) -> Any:
         for attempt in range(self.retries + 1):
             try:
                 return function(*arguments)
@@ -238,7 +254,9 @@ class MemoryClient:
             time.sleep(wait * random.uniform(0.5, 1.0))  # replicas of us must not come in step
         raise AssertionError("unreachable")
 
-    def _adopt(self, flat: Mapping[str, np.ndarray], keep: Mapping[int, float] | None = None):
+    def _adopt(
+        self, flat: Mapping[str, np.ndarray], keep: Mapping[int, float] | None = None
+    ) -> None:
         names = self._signatures["initial_state"].outputs
         self._state = {name: flat[name] for name in names}
         self._keep = dict(keep or {})
@@ -254,16 +272,17 @@ class MemoryClient:
         return {
             id: Entry(id, _text(text), self._keep.get(id), pin)
             for id, text, pin in zip(ids, texts, pinned, strict=True)
-            if id != memory.EMPTY
+            if id != UNUSED
         }
 
-    def _decided(self, texts: list[str], outputs) -> list[Observation | None]:
+    def _decided(self, texts: list[str], outputs: Arrays) -> list[Observation | None]:
         """Adopts the new memory and tells what became of each sentence."""
         known, clock = self._entries(), self.clock
         evicted = outputs["evicted"].reshape([-1]).tolist()
         slots = outputs["slot"].reshape([-1]).tolist()
         keep = outputs["keep"].reshape([len(slots), -1])
-        seen, last = [], None
+        seen: list[Observation | None] = []
+        last = None
         for step, text in enumerate(texts):
             if not text:
                 seen.append(None)
@@ -294,5 +313,9 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def _nested(flat: Mapping[str, np.ndarray]) -> memory.MemoryState:
+def _nested(flat: Mapping[str, np.ndarray]) -> MemoryState:
+    import tensorflow as tf
+
+    from lemn_tf import memory
+
     return memory.from_flat({name: tf.constant(value) for name, value in flat.items()})

@@ -1,7 +1,7 @@
 """Writes a model as one SavedModel: its memory goes in and comes out of every call.
 
     export(model, "models/babi/1")
-    server = tf.saved_model.load("models/babi/1")     # needs tensorflow and tensorflow_text alone
+    server = tf.saved_model.load("models/babi/1")     # needs tensorflow alone
     call = server.signatures
     state = call["initial_state"](batch=tf.constant([0]))
     after = call["observe"](**state, item=tf.constant(["Mary took the milk."]))
@@ -54,7 +54,7 @@ def export(
         version: the model's version; default as in `path`.
         description: a sentence for the card.
         overwrite: replace what is at `path`.
-        warmup: write requests for TF Serving to warm up with (needs tensorflow-serving-api).
+        warmup: write requests for TF Serving to warm up with.
         **options: of `text_servable`, such as `length`.
 
     Returns:

@@ -20,12 +20,19 @@ from lemn_tf import memory
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
 from lemn_tf.model import StreamReader
-from lemn_tf.retention import Oracle
+from lemn_tf.sentences import Sentences
 from lemn_tf.text import Vocabulary
 
 Nest = Any
 Specs = dict[str, tf.TensorSpec]
 Tensors = dict[str, tf.Tensor]
+
+
+EXAMPLE = {
+    "item": ["Mary took the milk.", "John went to the garden."],
+    "question": "Where is the milk?",
+}
+"""What a reader of text is shown with."""
 
 
 @dataclass(frozen=True)
@@ -103,56 +110,15 @@ def text_servable(
         text_limit: characters of a sentence that are kept with its entry, so that a memory's
             size stays bounded.
     """
-    vocabulary = model.vocabulary
-    if not isinstance(vocabulary, Vocabulary):
-        raise ValueError(
-            f"a model is exported with its words: expected a StreamReader with a Vocabulary; "
-            f"got vocabulary={vocabulary!r}"
-        )
-    length = length or getattr(model.reader, "sentence_length", None)
-    if not length:
-        raise ValueError("the reader does not say how long a sentence is: pass length=")
-    question_length = question_length or length
-    reader, policy = model.reader, model.memory.policy
-    if isinstance(policy, Oracle):
-        raise ValueError("the oracle's policy needs to know the future: it cannot be served")
-
-    def encode(items: Tensors) -> Nest:
-        text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
-        text = tf.strings.substr(text, 0, text_limit, unit="UTF8_CHAR")
-        return {"tokens": vocabulary(text, length=length), "text": text}
-
-    def answer(state: MemoryState, question: Tensors) -> Tensors:
-        query = reader.ask(vocabulary(question["question"], length=question_length))
-        result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)
-        probabilities = tf.nn.softmax(result.logits)
-        best = tf.argmax(result.logits, axis=-1)
-        return {
-            "answer": vocabulary.text(best[:, None]),
-            "probability": tf.reduce_max(probabilities, axis=-1),
-            "probabilities": probabilities,
-            "attention": result.attention,
-            "texts": state.entries["text"],
-            "ids": state.ids,
-        }
-
-    def checks(entries: Nest) -> Tensors:
-        tokens = entries["tokens"]
-        expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
-        return {expectation: (tokens >= 0) & (tokens < vocabulary.size)}
-
+    served = Sentences(model, length, question_length, text_limit)
+    reader, policy, vocabulary = model.reader, model.memory.policy, served.vocabulary
     return Servable(
-        memory=EpisodicMemory(
-            model.memory.slots, policy, lambda entries: model.memory.encode(entries["tokens"])
-        ),
-        entry={
-            "tokens": tf.TensorSpec([length], tf.int32),
-            "text": tf.TensorSpec([], tf.string),
-        },
+        memory=served.memory,
+        entry=served.entry,
         item={"item": tf.TensorSpec([], tf.string)},
         question={"question": tf.TensorSpec([], tf.string)},
-        encode=encode,
-        answer=answer,
+        encode=lambda items: served.encode(items["item"]),
+        answer=lambda state, asked: served.answer(state, asked["question"]),
         layers=(reader, policy, vocabulary),
         identity={
             "reader": type(reader).__name__,
@@ -160,17 +126,20 @@ def text_servable(
             "words": list(vocabulary.words),
         },
         present=lambda items: items["item"] != "",
-        checks=checks,
+        checks=lambda entries: _known_words(entries, vocabulary),
         streams={"item": "sentences"},
-        example={
-            "item": ["Mary took the milk.", "John went to the garden."],
-            "question": "Where is the milk?",
-        },
+        example=EXAMPLE,
         facts={
             "reader": type(reader).__name__,
-            "sentence_length": length,
-            "question_length": question_length,
+            "sentence_length": served.length,
+            "question_length": served.question_length,
             "text_limit": text_limit,
             "answers": ["", "[unk]", *vocabulary.words],
         },
     )
+
+
+def _known_words(entries: Nest, vocabulary: Vocabulary) -> Tensors:
+    """Tells a damaged memory by ids that are no words."""
+    expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
+    return {expectation: (entries["tokens"] >= 0) & (entries["tokens"] < vocabulary.size)}

@@ -27,7 +27,7 @@ from lemn_tf.export.checks import check_inputs, check_state, expect
 from lemn_tf.export.packed import Packing
 from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 
 READS = ("serving_default", "answer")
 """The signatures that do not give a state."""
@@ -49,70 +49,82 @@ class Signature(NamedTuple):
 
 def flat_signatures(servable: Servable) -> dict[str, Signature]:
     """The signatures with the state as plainly named tensors."""
-    state_specs = batched(servable.state)
+    state = batched(servable.state)
     item, items = batched(servable.item), batched(servable.item, steps=True)
     question = batched(servable.question)
     stream = {servable.streams.get(name, f"{name}s"): spec for name, spec in items.items()}
     items = {f"{name}s": spec for name, spec in items.items()}
-
-    def read(inputs: Tensors) -> MemoryState:
-        flat = {name: inputs[name] for name in state_specs}
-        return memory.from_flat(check_state(flat, servable))
-
-    def initial_state(inputs):
-        return memory.to_flat(servable.initial_state(tf.size(inputs["batch"])))
-
-    def observe(inputs):
-        raw = {name: inputs[name] for name in item}
-        state, record = observe_one(servable, read(inputs), raw)
-        return memory.to_flat(state) | record
-
-    def observe_all(inputs):
-        raw = {name: inputs[f"{name}s"] for name in item}
-        state, record = observe_many(servable, read(inputs), raw)
-        return memory.to_flat(state) | record
-
-    def answer(inputs):
-        return servable.answer(read(inputs), {name: inputs[name] for name in question})
-
-    def one_shot(inputs):
-        raw = {name: inputs[key] for name, key in zip(item, stream, strict=True)}
-        batch = tf.shape(next(iter(raw.values())))[0]
-        state, _ = observe_many(servable, servable.initial_state(batch), raw)
-        return servable.answer(state, {name: inputs[name] for name in question})
-
-    def edit(function):
-        return lambda inputs: memory.to_flat(function(read(inputs), inputs["id"]))
-
-    def attend(inputs):
-        return memory.to_flat(servable.memory.attend(read(inputs), inputs["attention"]))
-
+    run = _Functions(servable)
     batch = batched({"batch": tf.TensorSpec([], tf.int32)})
     one_id = batched({"id": tf.TensorSpec([], tf.int64)})
     signatures = {
         "serving_default": Signature(
-            one_shot, stream | question, "reads a whole stream and answers, without a state"
+            run.one_shot, stream | question, "reads a whole stream and answers, without a state"
         ),
         "initial_state": Signature(
-            initial_state, batch, "empty memories, one for each element of batch"
+            run.initial_state, batch, "empty memories, one for each element of batch"
         ),
-        "observe": Signature(observe, state_specs | item, "takes in one item"),
-        "observe_many": Signature(observe_all, state_specs | items, "takes in several items"),
-        "answer": Signature(answer, state_specs | question, "answers from the memory"),
-        "forget": Signature(edit(memory.forget), state_specs | one_id, "erases an entry"),
-        "pin": Signature(edit(memory.pin), state_specs | one_id, "keeps an entry for good"),
-        "unpin": Signature(edit(memory.unpin), state_specs | one_id, "takes back a pin"),
+        "observe": Signature(run.observe, state | item, "takes in one item"),
+        "observe_many": Signature(run.observe_many, state | items, "takes in several items"),
+        "answer": Signature(run.answer, state | question, "answers from the memory"),
+        "forget": Signature(run.edit(memory.forget), state | one_id, "erases an entry"),
+        "pin": Signature(run.edit(memory.pin), state | one_id, "keeps an entry for good"),
+        "unpin": Signature(run.edit(memory.unpin), state | one_id, "takes back a pin"),
     }
     if servable.memory.policy.listens:
         slots = batched({"attention": tf.TensorSpec([servable.memory.slots], tf.float32)})
         signatures["attend"] = Signature(
-            attend, state_specs | slots, "tells the policy what an answer rested on"
+            run.attend, state | slots, "tells the policy what an answer rested on"
         )
     # One trace of each, which the packed twin calls too.
     return {
         name: s._replace(function=tf.function(s.function, autograph=False))
         for name, s in signatures.items()
     }
+
+
+class _Functions:
+    """What the signatures do, each from inputs by name to outputs by name."""
+
+    def __init__(self, servable: Servable):
+        self.servable, self.state_names = servable, list(servable.state)
+
+    def _read(self, inputs: Tensors) -> MemoryState:
+        flat = {name: inputs[name] for name in self.state_names}
+        return memory.from_flat(check_state(flat, self.servable))
+
+    def _question(self, inputs: Tensors) -> Tensors:
+        return {name: inputs[name] for name in self.servable.question}
+
+    def initial_state(self, inputs: Tensors) -> Tensors:
+        return memory.to_flat(self.servable.initial_state(tf.size(inputs["batch"])))
+
+    def observe(self, inputs: Tensors) -> Tensors:
+        raw = {name: inputs[name] for name in self.servable.item}
+        state, record = observe_one(self.servable, self._read(inputs), raw)
+        return memory.to_flat(state) | record
+
+    def observe_many(self, inputs: Tensors) -> Tensors:
+        raw = {name: inputs[f"{name}s"] for name in self.servable.item}
+        state, record = observe_many(self.servable, self._read(inputs), raw)
+        return memory.to_flat(state) | record
+
+    def answer(self, inputs: Tensors) -> Tensors:
+        return self.servable.answer(self._read(inputs), self._question(inputs))
+
+    def one_shot(self, inputs: Tensors) -> Tensors:
+        streams = self.servable.streams
+        raw = {name: inputs[streams.get(name, f"{name}s")] for name in self.servable.item}
+        batch = tf.shape(next(iter(raw.values())))[0]
+        state, _ = observe_many(self.servable, self.servable.initial_state(batch), raw)
+        return self.servable.answer(state, self._question(inputs))
+
+    def edit(self, function: Callable[..., MemoryState]) -> Callable[[Tensors], Tensors]:
+        return lambda inputs: memory.to_flat(function(self._read(inputs), inputs["id"]))
+
+    def attend(self, inputs: Tensors) -> Tensors:
+        state = self.servable.memory.attend(self._read(inputs), inputs["attention"])
+        return memory.to_flat(state)
 
 
 def packed_signatures(

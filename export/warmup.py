@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.export import messages
 from lemn_tf.export.servable import Servable
 from lemn_tf.export.signatures import Signature
-
-Arrays = dict[str, np.ndarray]
+from lemn_tf.export.tensors import Arrays, encode
 
 
 def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, Arrays]:
@@ -36,7 +36,7 @@ def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, 
     known |= one | many | asked
     return {
         name: {
-            key: known[key].astype(spec.dtype.as_numpy_dtype)
+            key: tf.constant(known[key], spec.dtype).numpy()
             for key, spec in signature.inputs.items()
         }
         for name, signature in signatures.items()
@@ -73,20 +73,12 @@ def write_warmup(path: Path, model: str, requests: dict[str, Arrays]) -> None:
         model: the model's name.
         requests: inputs by signature.
     """
-    try:
-        from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
-    except ImportError as error:
-        raise ImportError(
-            "warm-up requests need the package tensorflow-serving-api: install it, or export "
-            "with warmup=False"
-        ) from error
     with tf.io.TFRecordWriter(str(path)) as writer:
         for name, inputs in requests.items():
-            request = predict_pb2.PredictRequest()
+            log = messages.PredictionLog()
+            request = log.predict_log.request
             request.model_spec.name = model
             request.model_spec.signature_name = name
             for key, array in inputs.items():
-                request.inputs[key].CopyFrom(tf.make_tensor_proto(array))
-            log = prediction_log_pb2.PredictionLog()
-            log.predict_log.request.CopyFrom(request)
+                encode(array, request.inputs[key])
             writer.write(log.SerializeToString())

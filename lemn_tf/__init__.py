@@ -1,14 +1,30 @@
-"""lemn_tf: a bounded memory over an endless stream that learns what to remember."""
+"""lemn_tf: a bounded memory over an endless stream that learns what to remember.
 
-from lemn_tf import memory, readers, retention
-from lemn_tf.episode import Episode
-from lemn_tf.layer import EpisodicMemory
-from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
-from lemn_tf.memory import MemoryState
-from lemn_tf.model import StreamReader
-from lemn_tf.retention import Decision, RetentionPolicy
-from lemn_tf.runs import from_preset, load
-from lemn_tf.text import Vocabulary
+Nothing heavy is imported before it is used: a client of a served memory needs no TensorFlow. The
+first use of a name below imports the library as a whole, and with it registers its classes with
+Keras. So does `import lemn_tf` itself if Keras or TensorFlow is there already:
+
+    import keras
+    import lemn_tf                                  # registers EpisodicMemory and the others
+    model = keras.saving.load_model("model.keras")  # or lemn_tf.load("model.keras"), in any order
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lemn_tf import memory, readers, retention
+    from lemn_tf.episode import Episode
+    from lemn_tf.layer import EpisodicMemory
+    from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
+    from lemn_tf.memory import MemoryState
+    from lemn_tf.model import StreamReader
+    from lemn_tf.retention import Decision, RetentionPolicy
+    from lemn_tf.runs import from_preset, load
+    from lemn_tf.text import Vocabulary
 
 __version__ = "0.1.0"
 
@@ -31,3 +47,45 @@ __all__ = [
     "readers",
     "retention",
 ]
+
+_MODULES = ("memory", "readers", "retention")
+"""The public names that are modules."""
+_NAMES = {
+    "ActorCritic": "learning",
+    "Decision": "retention",
+    "Episode": "episode",
+    "EpisodicMemory": "layer",
+    "Hindsight": "learning",
+    "MemoryModel": "learning",
+    "MemoryState": "memory",
+    "Objective": "learning",
+    "RetentionPolicy": "retention",
+    "Rollout": "learning",
+    "StreamReader": "model",
+    "Vocabulary": "text",
+    "from_preset": "runs",
+    "load": "runs",
+}
+"""The other public names, with the module of each."""
+
+
+def _load_all() -> None:
+    for module in dict.fromkeys((*_MODULES, *_NAMES.values())):
+        importlib.import_module(f"{__name__}.{module}")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _load_all()
+    return getattr(sys.modules[f"{__name__}.{_NAMES[name]}"], name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if "keras" in sys.modules or "tensorflow" in sys.modules:
+    _load_all()

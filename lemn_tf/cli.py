@@ -1,9 +1,9 @@
-"""The `lemn` command: the one place that joins memories, pipelines and everything else.
+"""The `lemn` command: parse, call, print.
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
-file each in `lemn_tf.commands`. `run` does its own imports, so that one subcommand does not load
-what another needs, and reports bad input as a `ValueError` or `OSError`: `main` prints the message,
-without a traceback, and exits with code 2.
+file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
+prints the message, without a traceback, and exits with code 2. Libraries that only one subcommand
+needs, such as a web server, are imported by its `run`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lemn_tf.commands.bench import Bench
+from lemn_tf.commands.chat import Chat
 from lemn_tf.commands.data import Data
 from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
+from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
 from lemn_tf.commands.reproduce import Reproduce
-from lemn_tf.commands.serving import Chat, Export, Serve
+from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+"""Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
 
 class Command(Protocol):
@@ -75,6 +79,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
     arguments = parser().parse_args(argv)
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
     # A program for each shape is meant: no warning about retracing.
@@ -87,8 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("lemn: stopped", file=sys.stderr)
+    except KeyboardInterrupt as stopped:  # a run that was stopped says how to go on
+        print(f"lemn: {str(stopped) or 'stopped'}", file=sys.stderr)
         return 130
 
 

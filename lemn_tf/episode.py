@@ -7,7 +7,8 @@ from typing import Any, NotRequired, TypedDict
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.retention.base import Decision, salt_of, scramble
+from lemn_tf.retention.chance import salt_of, scramble
+from lemn_tf.retention.decision import Decision
 
 Nest = Any
 

@@ -24,7 +24,9 @@ from lemn_tf.learning.rollout import Rollout, kept_at
 from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.base import Answer, Reader, take_items
 from lemn_tf.readers.view import PolicyView
-from lemn_tf.retention.base import Decision, RetentionPolicy
+from lemn_tf.retention.base import RetentionPolicy
+from lemn_tf.retention.decision import Decision
+from lemn_tf.streams import spec_from_text, spec_to_text
 
 Nest = Any
 
@@ -172,8 +174,8 @@ class StreamReader(RetentionTrainer):
         self,
         optimizer: Any = "rmsprop",
         loss: Any = None,
+        *args,
         metrics: Any = None,
-        *,
         retention: Any = "hindsight",
         on_policy: float = 0.5,
         on_subsets: float = 0.5,
@@ -186,7 +188,7 @@ class StreamReader(RetentionTrainer):
         """Says how `fit` trains.
 
         Args:
-            optimizer: any Keras optimizer; give it `global_clipnorm` to clip.
+            optimizer, *args: as in Keras; give an optimizer `global_clipnorm` to clip.
             loss: of answers and logits, before any mean is taken; default the reader's own.
             metrics: of answers and logits, beside those that are always shown.
             retention: what the policy learns from: "hindsight", "actor-critic", "both", an
@@ -209,16 +211,11 @@ class StreamReader(RetentionTrainer):
         self.on_policy, self.on_subsets = on_policy, on_subsets
         self.keep_share, self.window, self.linear = keep_share, window, linear
         self.reader_loss = None if loss is None else keras.losses.get(loss)
-        own = {
-            "on_policy": on_policy,
-            "on_subsets": on_subsets,
-            "keep_share": keep_share,
-            "window": window,
-            "linear": linear,
-            "acting": acting,
-        }
+        names = ("on_policy", "on_subsets", "keep_share", "window", "linear")
+        own = {**{name: getattr(self, name) for name in names}, "acting": acting}
         self._act = self.act if acting is None else self.with_policy(acting).act
-        super().compile(optimizer, loss, metrics=metrics, retention=retention, own=own, **kwargs)
+        given = {"metrics": metrics, "retention": retention, "own": own, **kwargs}
+        super().compile(optimizer, loss, *args, **given)
 
     def _make_programs(self):
         super()._make_programs()
@@ -237,7 +234,8 @@ class StreamReader(RetentionTrainer):
         asked = tf.cast(episode["ask_at"] >= 0, tf.float32)
         count = tf.maximum(tf.reduce_sum(asked), 1.0)
         codes = self.reader.encode(episode["items"])
-        total, logs, part, answer = 0.0, {}, 0.0, None
+        total, part = 0.0, 0.0
+        logs: dict[str, tf.Tensor] = {}
         if self.on_subsets:
             past = random_past(episode, self.keep_share, seed, self.window)
             queries = self.reader.ask(episode["questions"])
@@ -350,7 +348,7 @@ class StreamReader(RetentionTrainer):
     def test_step(self, episode: Episode):
         counts, loss, logits = self._examined(episode)
         counts = {name: tf.cast(n, tf.float32) for name, n in counts.items()}
-        logs = {}
+        logs: dict[str, tf.Tensor] = {}
         for name, part, whole in (
             ("loss", loss, "questions"),
             ("accuracy", counts["right"], "questions"),
@@ -383,9 +381,7 @@ class StreamReader(RetentionTrainer):
             "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
         }
         if self._item is not None and self.reader.entry_spec() is None:
-            config["item"] = tf.nest.map_structure(
-                lambda spec: f"{spec.dtype.name} {spec.shape.as_list()}", self._item
-            )
+            config["item"] = tf.nest.map_structure(spec_to_text, self._item)
         return config
 
     @classmethod
@@ -393,16 +389,8 @@ class StreamReader(RetentionTrainer):
         parts = [key for key in ("reader", "policy", "vocabulary") if isinstance(config[key], dict)]
         made = {key: keras.saving.deserialize_keras_object(config[key]) for key in parts}
         if config.get("item") is not None:
-            made["item"] = tf.nest.map_structure(_spec, config["item"])
+            made["item"] = tf.nest.map_structure(spec_from_text, config["item"])
         return cls(**{**config, **made})
-
-
-def _spec(text: str) -> tf.TensorSpec:
-    """A spec as `get_config` writes it, such as "float32 [16]"."""
-    dtype, shape = text.split(" ", 1)
-    return tf.TensorSpec(
-        [int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype
-    )
 
 
 def _at_least_0(answers: Nest) -> Nest:

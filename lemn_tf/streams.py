@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from lemn_tf import memory, tape
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 
 Nest = Any
 LARGEST = 1e15
@@ -128,6 +128,8 @@ def recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
 
 
 def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
+    """The new memory in the rows that `mask` `[B]` marks, the old one in the others."""
+
     def choose(a, b):
         return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
 
@@ -135,8 +137,29 @@ def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemorySt
 
 
 def take(pool: Nest, places: tf.Tensor) -> Nest:
+    """From a pool `[B, T, ...]` what stands at the places `[B, ...]`."""
     return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
 
 
 def batch_major(leaf: tf.Tensor) -> tf.Tensor:
+    """`[T, B, ...]` -> `[B, T, ...]`."""
     return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
+
+
+def spec_to_text(spec: tf.TensorSpec) -> str:
+    """A spec as it can be written to a config.
+
+    Example:
+
+    >>> spec_to_text(tf.TensorSpec([16])), spec_from_text("float32 [16]").shape
+    ('float32 [16]', TensorShape([16]))
+    """
+    return f"{spec.dtype.name} {spec.shape.as_list()}"
+
+
+def spec_from_text(text: str) -> tf.TensorSpec:
+    """The inverse of `spec_to_text`."""
+    dtype, shape = text.split(" ", 1)
+    return tf.TensorSpec(
+        [int(size) for size in shape.strip("[]").split(",") if size.strip()], dtype
+    )

@@ -100,13 +100,14 @@ class MemoryTape:
 
     def answer(self) -> tuple[Any, Any]:
         """What the memory that is being called returns, on a tape with `instead`."""
-        if self._answered == len(self.instead):
+        instead = self.instead or ()
+        if self._answered == len(instead):
             raise WrongCalls(
-                f"expected {len(self.instead)} calls of memories, as many as there were when the "
+                f"expected {len(instead)} calls of memories, as many as there were when the "
                 "model acted; got one more: a model must call its memories the same way each time"
             )
         self._answered += 1
-        return self.instead[self._answered - 1]
+        return instead[self._answered - 1]
 
     def __enter__(self) -> MemoryTape:
         self._before, _local.tape = active(), self

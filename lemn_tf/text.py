@@ -1,15 +1,14 @@
 """Text in the graph: words to ids and back, as a layer that travels with the model.
 
-A `Vocabulary` holds a `tf.lookup` table and a tokenizer made of core string operations and
-tensorflow_text's whitespace tokenizer, all of which stock TF Serving links. Exported with the
-model, it lets a server take raw sentences and give back words.
+A `Vocabulary` holds a `tf.lookup` table and a tokenizer made of core string operations, which every
+TensorFlow runtime has. Exported with the model, it lets a server take raw sentences and give back
+words.
 """
 
 from collections.abc import Iterable
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 PADDING, UNKNOWN = 0, 1
 """The two ids that are not words: padding, and any word out of the vocabulary."""
@@ -42,7 +41,7 @@ def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
     texts = _lower(texts)
     for pattern in _SEPARATORS:
         texts = tf.strings.regex_replace(texts, pattern, " ")
-    return tf_text.WhitespaceTokenizer().tokenize(texts)
+    return tf.strings.split(texts)  # by now only spaces are left between words
 
 
 def _strings(value) -> tf.Tensor:
@@ -104,7 +103,9 @@ class Vocabulary(keras.layers.Layer):
     # A lookup table has no weights to create, so Keras never calls its own `build` here
     # (`built` is set at once) and the name is free for what a reader expects of it.
     @classmethod
-    def build(cls, texts: Iterable[str], answers: Iterable[str] = (), **kwargs) -> "Vocabulary":
+    def from_texts(
+        cls, texts: Iterable[str], answers: Iterable[str] = (), **kwargs
+    ) -> "Vocabulary":
         """Makes a vocabulary of every word in `texts` and every whole string in `answers`.
 
         The order is the alphabet's, so the same texts in any order give the same ids.
@@ -119,7 +120,7 @@ class Vocabulary(keras.layers.Layer):
 
         Example:
 
-        >>> Vocabulary.build(["Mary went home.", "Where is Mary?"], ["milk,apple"]).words
+        >>> Vocabulary.from_texts(["Mary went home.", "Where is Mary?"], ["milk,apple"]).words
         ('home', 'is', 'mary', 'milk,apple', 'went', 'where')
         """
         texts, answers = dict.fromkeys(texts), dict.fromkeys(answers)

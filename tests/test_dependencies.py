@@ -59,7 +59,7 @@ def allowed(here: str, imported: str) -> bool:
     if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
         return here == "agents"
     if top in ("gymnasium", "gym", "matplotlib"):
-        return here in ("mazes", "navigation")
+        return here in ("mazes", "navigation", "experiments")
     if top != "lemn_tf":
         return True
     there = part(imported)
@@ -84,7 +84,7 @@ def allowed(here: str, imported: str) -> bool:
     if here == "agents":
         return there == "mazes" or there not in OUTER
     if here == "navigation":
-        return there == "mazes" or there not in OUTER
+        return there in ("mazes", "pipelines") or there not in OUTER
     if here == "mazes":
         return False
     return here == "experiments" and there not in JOINERS

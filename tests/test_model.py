@@ -50,7 +50,7 @@ def stories():
 
 
 def test_fit_evaluate_predict_save_load(stories, tmp_path):
-    vocabulary = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+    vocabulary = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
     data = babi.dataset(stories, vocabulary, 8, length=7)
     model = make_model("st-lemn", vocabulary.size, 7, vocabulary)
     objectives = [Hindsight(), ActorCritic()]

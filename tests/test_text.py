@@ -1,5 +1,6 @@
 """The vocabulary: tokenizing, lookup, errors, and the ways it is saved."""
 
+import random
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from lemn_tf import text
 from lemn_tf.text import Vocabulary
 
 WORDS = ["mary", "went", "to", "the", "garden", "milk,football"]
@@ -83,11 +85,11 @@ def test_bytes_that_are_not_utf8_are_no_words(vocabulary):
 
 def test_build_is_deterministic_and_covers_its_texts():
     texts = ["Mary went home.", "Where is John's well-known cat?", "42 is Mary"]
-    built = Vocabulary.build(texts, answers=["Milk,Apple", "home"])
-    assert built.words == Vocabulary.build(texts[::-1], ["home", "milk,apple"]).words
+    built = Vocabulary.from_texts(texts, answers=["Milk,Apple", "home"])
+    assert built.words == Vocabulary.from_texts(texts[::-1], ["home", "milk,apple"]).words
     assert 1 not in built(texts).numpy()
     assert 1 not in built.lookup(["milk,apple", "home"]).numpy()
-    assert Vocabulary.build([]).size == 2
+    assert Vocabulary.from_texts([]).size == 2
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_numbers_are_refused(vocabulary):
     with pytest.raises(TypeError, match="string tensor, got dtype int32"):
         vocabulary(tf.constant([1]))
     with pytest.raises(TypeError, match="type str, got 3"):
-        Vocabulary.build([3])
+        Vocabulary.from_texts([3])
 
 
 def test_inside_tf_data(vocabulary):
@@ -144,7 +146,6 @@ def test_saved_model_needs_only_tensorflow_and_its_text_operations(vocabulary, t
     script = """
         import sys
         import tensorflow as tf
-        import tensorflow_text
         for name in ("archive", "module"):
             loaded = tf.saved_model.load(f"{sys.argv[1]}/{name}")
             assert loaded.ids(tf.constant([["Mary went"]])).numpy().tolist() == [[[2, 3, 0]]]
@@ -155,3 +156,29 @@ def test_saved_model_needs_only_tensorflow_and_its_text_operations(vocabulary, t
     command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+SPACES = " \t\n\v\f\r\x1c\x1f\x85\xa0\u1680\u2003\u2028\u2029\u202f\u205f\u3000\u200b\ufeff"
+LETTERS = "aZéßİ漢한\u0301\u0e33٣Ⅷ²'-’.,?\x00\U0001f95b"
+
+
+def any_text(draw: random.Random) -> str:
+    kinds = (
+        lambda: draw.choice(SPACES),
+        lambda: draw.choice(LETTERS),
+        lambda: chr(draw.choice([draw.randrange(0xD800), draw.randrange(0xE000, 0x110000)])),
+    )
+    return "".join(draw.choice(kinds)() for _ in range(draw.randrange(25)))
+
+
+def test_the_same_words_as_by_tensorflow_text(monkeypatch):
+    """Core operations give the words that tensorflow_text's tokenizer for whitespace gives."""
+    tf_text = pytest.importorskip("tensorflow_text")
+    draw = random.Random(0)
+    texts = [any_text(draw).encode() for _ in range(5000)]
+    texts += [draw.randbytes(draw.randrange(12)) for _ in range(1000)]  # hardly ever UTF-8
+    ours = text.tokenize(tf.constant(texts))
+    monkeypatch.setattr(tf.strings, "split", tf_text.WhitespaceTokenizer().tokenize)
+    theirs = text.tokenize(tf.constant(texts))
+    assert ours.to_list() == theirs.to_list()
+    assert ours.flat_values.shape[0] > 10_000

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from lemn_tf import recipes, training
 from lemn_tf.learning import Hindsight
+from lemn_tf.loop import Interrupted, Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
@@ -76,19 +77,19 @@ def run(folder, stop=None, epoch=2, **options):
     tf.config.run_functions_eagerly(True)  # so few updates are done before a graph is traced
     keras.utils.set_random_seed(0)
     model = StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=3), 1, "s-lemn")
-    progress = training.train(
+    folder = Run(folder, {"phases": len(PHASES)})
+    trainee = training.PhaseTrainee(
         model,
         PHASES,
         batches,
         tf.data.Dataset.from_tensors(batch_of(999)),
-        lambda phase: [Hindsight() for _ in phase.objectives],
-        training.Run(folder, {"phases": len(PHASES)}),
+        folder.folder,
         seed=3,
         jit_compile=False,
         callbacks=lambda phase, index: [stop[1]] if stop and stop[0] == index else [],
         **options,
     )
-    return model, progress
+    return trainee, run_loop(trainee, folder)
 
 
 def history(folder):
@@ -123,9 +124,10 @@ def _as_before():
 def straight(tmp_path_factory):
     """A run that nothing stopped: its folder and its model."""
     folder = tmp_path_factory.mktemp("straight")
-    model, progress = run(folder)
-    assert (progress.phase, progress.update) == (2, 0)
-    return folder, model
+    trainee, standing = run(folder)
+    assert trainee.finished
+    assert standing.lines == 4
+    return folder, trainee.model
 
 
 def same_as(straight, folder, model):
@@ -178,10 +180,10 @@ def test_a_run_leaves_what_it_promises(straight):
     ],
 )
 def test_ctrl_c_and_resume(straight, tmp_path, phase, update, validating):
-    with pytest.raises(training.Interrupted, match="run the same command again"):
+    with pytest.raises(Interrupted, match="run the same command again"):
         run(tmp_path, (phase, Stop(interrupt, update, validating)))
-    model, _ = run(tmp_path)
-    same_as(straight, tmp_path, model)
+    trainee, _ = run(tmp_path)
+    same_as(straight, tmp_path, trainee.model)
 
 
 def test_kill_and_resume(straight, tmp_path):
@@ -192,42 +194,19 @@ def test_kill_and_resume(straight, tmp_path):
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
     assert int(checkpoint(tmp_path)["progress/update"]) == 2
-    model, _ = run(tmp_path)
-    same_as(straight, tmp_path, model)
+    trainee, _ = run(tmp_path)
+    same_as(straight, tmp_path, trainee.model)
 
 
 def test_a_finished_run_stays_as_it_is(straight):
     folder, model = straight
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".jsonl"}
-    again, progress = run(folder)
-    assert progress.phase == 2
+    trainee, standing = run(folder)
+    assert trainee.where() == "update 4 of 4 in phase 'policy'"
+    assert standing.lines == 4
     assert before["checkpoint.npz"] == (folder / "checkpoint.npz").read_bytes()
-    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
+    for ours, theirs in zip(trainee.model.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_other_settings_are_refused(tmp_path):
-    training.Run(tmp_path, {"seed": 1, "slots": 5})
-    training.Run(tmp_path, {"slots": 5, "seed": 1})
-    with pytest.raises(ValueError, match=r"other settings \(policy, slots differ\)"):
-        training.Run(tmp_path, {"seed": 1, "slots": 6, "policy": "fifo"})
-
-
-def test_a_folder_with_another_run_is_refused_but_not_for_a_new_setting(tmp_path):
-    training.Run(tmp_path, {"slots": 5})
-    training.Run(tmp_path, {"slots": 5, "news": None})
-    with pytest.raises(ValueError, match=r"made with other settings \(news, slots differ\)"):
-        training.Run(tmp_path, {"slots": 6, "news": 1})
-
-
-def test_a_torn_line_of_history_is_dropped(tmp_path):
-    run = training.Run(tmp_path, {})
-    for update in (2, 4, 6):
-        run.log({"phase_index": 1, "update": update})
-    with open(tmp_path / "history.jsonl", "a") as file:
-        file.write('{"phase_index": 1, "upd')
-    run.keep_history(lambda line: line["update"] <= 4)
-    assert [line["update"] for line in history(tmp_path)] == [2, 4]
 
 
 def test_reader_of_an_unfinished_phase(tmp_path):
@@ -261,38 +240,6 @@ def test_every_phase_of_every_recipe_can_be_compiled(name, trainer):
     assert all(not phase.objectives for phase in recipes.without_policy(phases))
 
 
-def test_recipes_can_be_changed():
-    phases = recipes.get("lemn", episodes={"policy": 64}, entropy=0.2)
-    assert [phase.episodes for phase in phases][2:] == [40_000, 64, 80_000]
-    assert [phase.entropy for phase in phases] == [0.1, 0.1, 0.2, 0.2, 0.2]  # where a policy learns
-    for wrong, message in (
-        ({"recipe": "best"}, "unknown recipe 'best'; known are lemn, a2c, paper"),
-        ({"recipe": "lemn", "trainer": "dqn"}, "unknown trainer 'dqn'"),
-        ({"recipe": "lemn", "episodes": {"joint": 1}}, "no phase 'joint'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            recipes.get(**wrong)
-
-
-def test_the_actor_critic_alone_has_a_recipe_of_its_own():
-    ours, alone = recipes.get("lemn"), recipes.get(recipes.chosen("lemn", "a2c"), "a2c")
-    assert alone[:2] == ours[:2]  # the same reader
-    *constant, last = alone[2:]
-    assert all(phase.final_rate == 1 and phase.final_entropy is None for phase in constant)
-    assert last.final_rate < 1
-    assert last.final_entropy < last.entropy
-    for phase in alone[2:]:
-        assert phase.objectives == ("a2c",)
-        assert phase.reward == "sign"
-        assert phase.slots is None
-        assert phase.batch_size % phase.rollouts == 0
-    assert sum(p.episodes for p in constant) > 2 * last.episodes
-    assert constant[0].at_most < 10
-    assert last.at_most is None  # in the end with its own slots
-    for recipe, trainer in (("lemn", None), ("lemn", "both"), ("paper", "a2c")):
-        assert recipes.chosen(recipe, trainer) == recipe
-
-
 def test_a_phase_may_have_a_smaller_memory_or_a_larger_one():
     roomy, tight = Phase("roomy", 1, slots=10), Phase("tight", 1, at_most=5)
     assert [training.slots_of(roomy, own) for own in (5, 12)] == [10, 12]
@@ -300,25 +247,13 @@ def test_a_phase_may_have_a_smaller_memory_or_a_larger_one():
     assert training.slots_of(Phase("own", 1), 7) == 7
 
 
-def test_a_phase_with_more_room_is_for_smaller_memories():
-    def lengths(**options):
-        return {phase.name: phase.episodes for phase in recipes.get("lemn", **options)[2:]}
-
-    assert lengths(slots=9) == {"roomy": 40_000, "policy": 40_000, "polish": 80_000}
-    assert lengths(slots=10) == {"policy": 80_000, "polish": 80_000}
-    given = {"policy": 50}  # a length that was asked for stays as it is
-    assert lengths(slots=10, episodes=given) == {"policy": 50, "polish": 80_000}
-    with pytest.raises(ValueError, match="no phase 'roomy' for such a policy"):
-        recipes.get("lemn", slots=10, episodes={"roomy": 5})
+def test_training_watches_any_metric(tmp_path):
+    _, standing = run(tmp_path, watch="loss")
+    learned = [line["val_loss"] for line in history(tmp_path) if line["phase"] == "policy"]
+    assert -standing.best[0] == pytest.approx(min(learned), rel=1e-6)
+    with pytest.raises(ValueError, match="no metric 'speed' to watch; validation gives accuracy"):
+        run(tmp_path / "other", watch="speed")
 
 
 if __name__ == "__main__":
     run(sys.argv[1], (1, Stop(kill, 3)))
-
-
-def test_training_watches_any_metric(tmp_path):
-    _, progress = run(tmp_path, watch="loss")
-    learned = [line["val_loss"] for line in history(tmp_path) if line["phase"] == "policy"]
-    assert -progress.best == pytest.approx(min(learned), rel=1e-6)
-    with pytest.raises(ValueError, match="no metric 'speed' to watch; validation gives accuracy"):
-        run(tmp_path / "other", watch="speed")

@@ -5,13 +5,12 @@
 
 It loads models with TensorFlow and answers gRPC (`PredictionService.Predict` and
 `GetModelMetadata`, `ModelService.GetModelStatus`) and REST (`/v1/models/...`). What it is made of,
-from the inside out: `servable` runs one version of one model, `batching` joins concurrent requests,
-`catalog` follows the version folders, `grpc_api` and `rest_api` are the two front doors.
+from the inside out: `lemn_tf.export.loaded` runs one version of one model, `batching` joins
+concurrent requests, `catalog` follows the version folders, `grpc_api` and `rest_api` are the two
+front doors.
 """
 
 from lemn_tf.export.server.app import Server
 from lemn_tf.export.server.catalog import Catalog
-from lemn_tf.export.server.errors import ServingError
-from lemn_tf.export.server.servable import Servable
 
-__all__ = ["Catalog", "Servable", "Server", "ServingError"]
+__all__ = ["Catalog", "Server"]

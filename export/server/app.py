@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
@@ -131,7 +131,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _on_signals(action, signals: Mapping = (signal.SIGINT, signal.SIGTERM)):
+def _on_signals(action: Callable[[], None]) -> Iterator[None]:
+    signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: action()) for number in signals}
     try:
         yield

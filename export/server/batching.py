@@ -18,8 +18,9 @@ from collections import deque
 
 import numpy as np
 
-from lemn_tf.export.server.errors import late
-from lemn_tf.export.server.servable import Arrays, Signature
+from lemn_tf.export.errors import late
+from lemn_tf.export.loaded import LoadedSignature
+from lemn_tf.export.tensors import Arrays
 
 _PATIENCE = 8  # a leader waits for company no longer than this many calls take
 _LONGEST = 0.05  # seconds; a call that took longer, for whatever reason, counts as this long
@@ -30,9 +31,10 @@ class _Entry:
 
     __slots__ = ("arrays", "batch", "deadline", "error", "gate", "kind", "outputs", "rows")
 
-    def __init__(self, arrays, rows, kind, deadline):
+    def __init__(self, arrays: Arrays, rows: int, kind: tuple | None, deadline: float | None):
         self.arrays, self.rows, self.kind, self.deadline = arrays, rows, kind, deadline
-        self.outputs = self.error = None
+        self.outputs: Arrays | None = None
+        self.error: Exception | None = None
         self.batch = 1
         self.gate = threading.Lock()
         self.gate.acquire()
@@ -50,11 +52,12 @@ class Batcher:
         most_rows: rows in one call, unless a single request brings more.
     """
 
-    def __init__(self, signature: Signature, most_rows: int = 64):
+    def __init__(self, signature: LoadedSignature, most_rows: int = 64):
         if most_rows < 1:
             raise ValueError(f"expected most_rows of at least 1; got {most_rows}")
         self.signature, self.most_rows = signature, most_rows
-        self._lock, self._queue, self._busy = threading.Lock(), deque(), False
+        self._queue: deque[_Entry] = deque()
+        self._lock, self._busy = threading.Lock(), False
         self._company = threading.Condition(self._lock)
         self._expected, self._took = 1, 0.0  # requests that a leader waits for; seconds of a call
 
@@ -90,6 +93,7 @@ class Batcher:
             self._lead(entry)
         if entry.error is not None:
             raise entry.error
+        assert entry.outputs is not None
         return entry.outputs, entry.batch
 
     def _lead(self, first: _Entry) -> None:
@@ -127,7 +131,9 @@ class Batcher:
 
     def _take(self, first: _Entry) -> list[_Entry]:
         """Every queued request that fits beside `first`."""
-        taken, left, rows = [], deque(), first.rows
+        taken: list[_Entry] = []
+        left: deque[_Entry] = deque()
+        rows = first.rows
         with self._lock:
             for entry in self._queue:
                 if entry.kind == first.kind and rows + entry.rows <= self.most_rows:

@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lemn_tf.export.errors import not_found, shorten
+from lemn_tf.export.folders import find_models, fingerprint, versions
+from lemn_tf.export.loaded import LoadedModel
 from lemn_tf.export.server.batching import Batcher
-from lemn_tf.export.server.errors import not_found, shorten
-from lemn_tf.export.server.servable import Servable
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -27,7 +28,7 @@ log = logging.getLogger("lemn_tf.server")
 class Version:
     """A loaded version with its batchers, and how many requests are using it."""
 
-    servable: Servable
+    model: LoadedModel
     batchers: dict[str, Batcher]
     users: int = 0
     retired: bool = False
@@ -42,7 +43,7 @@ class Status:
 
 
 @dataclass
-class Model:
+class Shelf:
     """One model: where its versions lie, which are loaded, and what became of each."""
 
     name: str
@@ -81,7 +82,8 @@ class Catalog:
             raise ValueError(f"expected to keep at least 1 version; got keep={keep}")
         self.labels = dict(labels or {})
         self.keep, self.most_rows, self.poll, self.threads = keep, most_rows, poll, threads
-        self.models = {model.name: model for model in find_models(Path(path), name)}
+        found = find_models(Path(path), name)
+        self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
         for model in self.models.values():
             self._refresh(model, wait_until_stable=False)
@@ -107,7 +109,7 @@ class Catalog:
             if free:
                 self._free(chosen)
 
-    def model(self, name: str) -> Model:
+    def model(self, name: str) -> Shelf:
         """The model called `name`; an empty name means the only one."""
         if not name and len(self.models) == 1:
             return next(iter(self.models.values()))
@@ -135,7 +137,7 @@ class Catalog:
         with self._lock:
             model = self.model(name)
             if label:
-                version = self._find(name, version, label).servable.version
+                version = self._find(name, version, label).model.version
             if version is not None and version not in model.status:
                 raise not_found(
                     f"model {model.name!r} has no version {version}; "
@@ -163,7 +165,7 @@ class Catalog:
                 except Exception:
                     log.exception("looking for versions of %s failed", model.name)
 
-    def _refresh(self, model: Model, wait_until_stable: bool = True) -> None:
+    def _refresh(self, model: Shelf, wait_until_stable: bool = True) -> None:
         """Loads what is new and frees what is no longer wanted."""
         prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
         labelled = set(self.labels.values()) & prints.keys()
@@ -179,26 +181,26 @@ class Catalog:
         for number in sorted(model.loaded.keys() - wanted):
             self._retire(model, number)
 
-    def _load(self, model: Model, number: int, print_: tuple) -> None:
+    def _load(self, model: Shelf, number: int, print_: tuple) -> None:
         path = versions(model.base)[number]
         with self._lock:
             model.status[number] = Status("LOADING")
         try:
-            servable = Servable(path, model.name, number, self.threads)
-            warmed = servable.warm_up()
+            loaded = LoadedModel(path, model.name, number, self.threads)
+            warmed = loaded.warm_up()
         except Exception as error:
             model.failed[number] = print_
             with self._lock:
                 model.status[number] = Status("END", f"{type(error).__name__}: {error}"[:1000])
             log.error("loading %s version %d failed: %s", model.name, number, error)
             return
-        batchers = {k: Batcher(s, self.most_rows) for k, s in servable.signatures.items()}
+        batchers = {k: Batcher(s, self.most_rows) for k, s in loaded.signatures.items()}
         with self._lock:
-            model.loaded[number] = Version(servable, batchers)
+            model.loaded[number] = Version(loaded, batchers)
             model.status[number] = Status("AVAILABLE")
         log.info("loaded %s version %d (%d warm-up requests)", model.name, number, warmed)
 
-    def _retire(self, model: Model, number: int) -> None:
+    def _retire(self, model: Shelf, number: int) -> None:
         with self._lock:
             version = model.loaded.pop(number)
             version.retired = True
@@ -209,46 +211,4 @@ class Catalog:
             self._free(version)
 
     def _free(self, version: Version) -> None:
-        version.servable.close()
-
-
-def find_models(path: Path, name: str | None = None) -> list[Model]:
-    """The models under `path`; see `Catalog`."""
-    path = path.resolve()
-    if (path / "saved_model.pb").is_file():
-        default = path.parent.name if path.name.isdecimal() else path.name
-        return [Model(name or default, path)]
-    if versions(path):
-        return [Model(name or path.name, path)]
-    children = sorted(path.iterdir()) if path.is_dir() else []
-    found = [Model(child.name, child) for child in children if child.is_dir() and versions(child)]
-    if not found:
-        raise FileNotFoundError(
-            f"{path}: expected a SavedModel, a folder of numbered versions (1/saved_model.pb), "
-            "or a folder of such folders; found none"
-        )
-    if name and len(found) > 1:
-        raise ValueError(f"{path}: a name needs one model; got {[model.name for model in found]}")
-    if name:
-        found[0].name = name
-    return found
-
-
-def versions(base: Path) -> dict[int, Path]:
-    """Version to folder. A SavedModel given by itself is the only version, of its own number."""
-    if (base / "saved_model.pb").is_file():
-        return {int(base.name) if base.name.isdecimal() else 1: base}
-    if not base.is_dir():
-        return {}
-    children = [child for child in base.iterdir() if child.name.isdecimal()]
-    return {int(child.name): child for child in children if (child / "saved_model.pb").is_file()}
-
-
-def fingerprint(path: Path) -> tuple:
-    """Changes whenever a file in the folder does."""
-    facts = []
-    for file in sorted(path.rglob("*")):
-        with contextlib.suppress(FileNotFoundError):
-            stat = file.stat()
-            facts.append((str(file), stat.st_size, stat.st_mtime_ns))
-    return tuple(facts)
+        version.model.close()

@@ -11,23 +11,22 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent import futures
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    model_pb2,
-    predict_pb2,
-    status_pb2,
-)
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, status_pb2
 
-from lemn_tf.export.server import tensors
+from lemn_tf.export import messages, tensors
+from lemn_tf.export.errors import Code, ServingError, invalid, shorten
+from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.server.catalog import Catalog
-from lemn_tf.export.server.errors import Code, ServingError, invalid, shorten
 
 log = logging.getLogger("lemn_tf.server")
 
+Reply = tuple[Message, str]
+"""A message, and a note for the log."""
+Method = Callable[[Any, float | None], Reply]
 _STATES = get_model_status_pb2.ModelVersionStatus.State
 _FOREVER = 1e9  # without a deadline, time_remaining() may also be a very large number
 
@@ -42,11 +41,11 @@ class Endpoint:
     def __init__(self, catalog: Catalog):
         self.catalog = catalog
 
-    def predict(self, request: predict_pb2.PredictRequest, deadline: float | None):
+    def predict(self, request: Any, deadline: float | None) -> Reply:
         """`PredictionService.Predict`."""
         spec = request.model_spec
         with self.catalog.lease(*wanted(spec)) as version:
-            signature = version.servable.signature(spec.signature_name)
+            signature = version.model.signature(spec.signature_name)
             signature.check_names(request.inputs)
             arrays = {
                 name: tensors.decode(request.inputs[name], expected)
@@ -54,37 +53,37 @@ class Endpoint:
             }
             chosen = _chosen(request, signature)
             outputs, batch = version.batchers[signature.name].run(arrays, deadline)
-            response = predict_pb2.PredictResponse()
+            response = messages.PredictResponse()
             for name in chosen:
                 tensors.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
-            servable = version.servable
-            response.model_spec.name = servable.name
-            response.model_spec.version.value = servable.version
+            model = version.model
+            response.model_spec.name = model.name
+            response.model_spec.version.value = model.version
             response.model_spec.signature_name = signature.name
-            return response, f"{servable.name}/{servable.version}:{signature.name} batch={batch}"
+            return response, f"{model.name}/{model.version}:{signature.name} batch={batch}"
 
-    def metadata(self, request: get_model_metadata_pb2.GetModelMetadataRequest, deadline=None):
+    def metadata(self, request: Any, deadline: float | None = None) -> Reply:
         """`PredictionService.GetModelMetadata`."""
         fields = list(request.metadata_field)
         if fields != ["signature_def"]:
             raise invalid(f"metadata_field must be ['signature_def']; got {shorten(fields)}")
         with self.catalog.lease(*wanted(request.model_spec)) as version:
-            servable = version.servable
+            model = version.model
             response = get_model_metadata_pb2.GetModelMetadataResponse()
-            response.model_spec.name = servable.name
-            response.model_spec.version.value = servable.version
+            response.model_spec.name = model.name
+            response.model_spec.version.value = model.version
             signatures = get_model_metadata_pb2.SignatureDefMap()
-            for name, signature in servable.signatures.items():
+            for name, signature in model.signatures.items():
                 signatures.signature_def[name].CopyFrom(signature.definition)
             response.metadata["signature_def"].Pack(signatures)
-            return response, f"{servable.name}/{servable.version} metadata"
+            return response, f"{model.name}/{model.version} metadata"
 
-    def status(self, request: get_model_status_pb2.GetModelStatusRequest, deadline=None):
+    def status(self, request: Any, deadline: float | None = None) -> Reply:
         """`ModelService.GetModelStatus`."""
         name, version, label = wanted(request.model_spec)
         response = get_model_status_pb2.GetModelStatusResponse()
         for number, status in self.catalog.statuses(name, version, label).items():
-            code = Code.UNKNOWN.value[0] if status.error else 0
+            code = Code.UNKNOWN.value if status.error else 0
             response.model_version_status.add(
                 version=number,
                 state=_STATES.Value(status.state),
@@ -93,13 +92,13 @@ class Endpoint:
         return response, f"{name} status"
 
 
-def wanted(spec: model_pb2.ModelSpec) -> tuple[str, int | None, str]:
+def wanted(spec: Any) -> tuple[str, int | None, str]:
     """Name, version and label that a request asks for."""
     version = spec.version.value if spec.HasField("version") else None
     return spec.name, version, spec.version_label
 
 
-def _chosen(request, signature) -> list[str]:
+def _chosen(request: Any, signature: LoadedSignature) -> list[str]:
     names = list(request.output_filter)
     for name in names:
         if name not in signature.outputs:
@@ -109,7 +108,7 @@ def _chosen(request, signature) -> list[str]:
     return names or list(signature.outputs)
 
 
-def _handler(method: Callable, message: type[Message], title: str):
+def _handler(method: Method, message: Any, title: str) -> grpc.RpcMethodHandler:
     def handle(body: bytes, context: grpc.ServicerContext) -> bytes:
         start = time.monotonic()
         remaining = context.time_remaining()
@@ -124,16 +123,14 @@ def _handler(method: Callable, message: type[Message], title: str):
             return response.SerializeToString()
         except ServingError as error:
             code, note = error.code, error.message
-            context.abort(error.code, error.message)
         except Exception:
-            if code is not Code.OK:  # abort raises
-                raise
-            code = Code.INTERNAL
+            code, note = Code.INTERNAL, "internal error; the server's log says more"
             log.exception("gRPC %s failed", title)
-            context.abort(Code.INTERNAL, "internal error; the server's log says more")
         finally:
             took = 1e3 * (time.monotonic() - start)
             log.info("gRPC %s %s %.2f ms %s", title, code.name, took, note)
+        context.abort(grpc.StatusCode[code.name], note)
+        raise AssertionError("abort raises")
 
     return grpc.unary_unary_rpc_method_handler(handle)
 
@@ -155,7 +152,7 @@ def serve(
     """
     endpoint = Endpoint(catalog)
     prediction = {
-        "Predict": _handler(endpoint.predict, predict_pb2.PredictRequest, "Predict"),
+        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict"),
         "GetModelMetadata": _handler(
             endpoint.metadata, get_model_metadata_pb2.GetModelMetadataRequest, "GetModelMetadata"
         ),

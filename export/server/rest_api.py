@@ -21,9 +21,10 @@ from tensorflow_serving.apis import (
     model_pb2,
 )
 
-from lemn_tf.export.server import grpc_api, json_tensors
+from lemn_tf.export import json_tensors
+from lemn_tf.export.errors import Code, ServingError, invalid, late, shorten
+from lemn_tf.export.server import grpc_api
 from lemn_tf.export.server.catalog import Catalog
-from lemn_tf.export.server.errors import Code, ServingError, invalid, late, shorten
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -77,7 +78,7 @@ class RestApi:
             status = 200
             return _json(content)
         except ServingError as error:
-            status, note = error.http, error.message
+            status, note = error.code.http, error.message
             return _json(json_tensors.error(error.message), status)
         except ClientDisconnect:
             status, note = 499, "the client went away"
@@ -120,14 +121,14 @@ class RestApi:
     def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
         document = json_tensors.parse(body)
         with self.catalog.lease(*_wanted(match)) as version:
-            servable = version.servable
+            model = version.model
             try:
-                signature = servable.signature(json_tensors.signature_name(document))
+                signature = model.signature(json_tensors.signature_name(document))
             except ServingError as error:
                 raise invalid(error.message) from error
             arrays, rows = json_tensors.arrays(document, signature)
             outputs, batch = version.batchers[signature.name].run(arrays, deadline)
-            note = f"{servable.name}/{servable.version}:{signature.name} batch={batch}"
+            note = f"{model.name}/{model.version}:{signature.name} batch={batch}"
             return json_tensors.response(outputs, rows), note
 
     def _metadata(self, match: re.Match) -> tuple[bytes, str]:

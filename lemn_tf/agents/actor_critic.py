@@ -16,7 +16,7 @@ The paper trains by A3C; here the workers are the rows of a batch, and updates a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
@@ -29,12 +29,16 @@ from lemn_tf.agents.policy import EvictionPolicy, choices
 from lemn_tf.episode import Episode
 from lemn_tf.learning import ActorCritic, Hindsight, Objective
 from lemn_tf.model import StreamReader
-from lemn_tf.retention.base import Decision, describe
+from lemn_tf.retention.decision import Decision, describe
 
-Experience = Episode | trajectory.Trajectory
+Experience = Any
+"""An `Episode`, or a `Trajectory` of what a driver collected."""
 
-ADVANTAGES = {"hindsight": (Hindsight(),), "gae": (ActorCritic(),)}
-ADVANTAGES["both"] = (Hindsight(), ActorCritic(entropy=0.0))
+ADVANTAGES: dict[str, tuple[Objective, ...]] = {
+    "hindsight": (Hindsight(),),
+    "gae": (ActorCritic(),),
+    "both": (Hindsight(), ActorCritic(entropy=0.0)),
+}
 """How an action is judged: all candidates at once in hindsight, by the rewards that followed the
 one that was chosen (generalised advantages, as in the paper), or by both."""
 
@@ -122,11 +126,11 @@ class ActorCriticAgent(tf_agent.TFAgent):
                 what comes after is left out.
             episodes: the streams of the environment; default the agent's own.
         """
-        episodes = self._episodes if episodes is None else episodes
-        if episodes is None:
+        given = self._episodes if episodes is None else episodes
+        if given is None:
             raise ValueError("to learn from trajectories the agent needs episodes=, got none")
         seen = experience.observation
-        rows, steps = seen["stream"][:, 0], tf.nest.flatten(episodes["items"])[0].shape[1]
+        rows, steps = seen["stream"][:, 0], tf.nest.flatten(given["items"])[0].shape[1]
         over = tf.cumsum(tf.cast(experience.is_last(), tf.int32), axis=1, exclusive=True) > 0
         allowed = seen["allowed"]
         slot = leaving(experience.action, allowed)
@@ -135,9 +139,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
         decisions = decisions._replace(free=decisions.free & ~over)
         episode = {
             key: tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), nest)
-            for key, nest in episodes.items()
+            for key, nest in given.items()
         }
-        return {**episode, "decisions": _fitted(decisions, steps)}
+        episode["decisions"] = _fitted(decisions, steps)
+        return cast(Episode, episode)
 
 
 def _fitted(decisions: Decision, steps: int) -> Decision:

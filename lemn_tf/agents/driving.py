@@ -55,7 +55,7 @@ class Driven:
         )
         return self.agent.train(self.agent.lived(experience, episode))
 
-    def _game(self, episode: Episode) -> Game:
+    def _game(self, episode: Any) -> Game:
         """The game for batches of this shape, set up once."""
         leaves = tf.nest.flatten({key: episode[key] for key in KEYS})
         shape = tuple(tuple(leaf.shape) for leaf in leaves)
@@ -64,7 +64,7 @@ class Driven:
                 self._games[shape] = self._set_up(episode)
         return self._games[shape]
 
-    def _set_up(self, episode: Episode) -> Game:
+    def _set_up(self, episode: Any) -> Game:
         blank = {
             key: tf.nest.map_structure(lambda leaf: tf.zeros(leaf.shape, leaf.dtype), episode[key])
             for key in KEYS

@@ -13,7 +13,8 @@ from tf_agents.trajectories import time_step as ts
 
 from lemn_tf import memory
 from lemn_tf.model import StreamReader
-from lemn_tf.retention.base import NEGLIGIBLE, Cells
+from lemn_tf.retention.base import Cells
+from lemn_tf.retention.decision import NEGLIGIBLE
 
 Nest = Any
 
@@ -52,7 +53,7 @@ class EvictionPolicy(tf_policy.TFPolicy):
         carry = tf.nest.map_structure(
             lambda spec: tf.TensorSpec([places, *spec.shape], spec.dtype), policy.carry_spec()
         )
-        state = ()
+        state: Any = ()
         if tf.nest.flatten(carry):
             state = {"ids": tf.TensorSpec([places], tf.int64), "carry": carry}
         super().__init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lemn_tf.commands.common import whole_number
 
@@ -28,31 +27,15 @@ class Data:
         )
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.pipelines import babi
+        from lemn_tf.pipelines import babi, babi_archive, babi_generator
 
-        out = Path(arguments.out)
         if arguments.download:
-            print(babi.download(out))
+            print(babi_archive.download(arguments.out))
             return
-        files = write_splits(arguments.variant, arguments.episodes, arguments.seed, out)
+        files = babi_generator.write_splits(
+            arguments.variant, arguments.episodes, arguments.seed, arguments.out
+        )
         for path in files.values():
             stories = babi.read_stories(path)
             questions = sum(len(story.questions) for story in stories)
             print(f"{path}: {len(stories):,} stories, {questions:,} questions")
-
-
-def write_splits(variant: str, episodes: int, seed: int, out: Path) -> dict[str, Path]:
-    """Generates stories and writes train, valid and test files (8 : 1 : 1)."""
-    from lemn_tf.pipelines import babi, babi_generator
-
-    stories = babi_generator.generate(variant, episodes, seed)
-    # Noisy and Large grow noisier from the first story to the last: every split gets its share.
-    parts = {
-        "train": [story for i, story in enumerate(stories) if i % 10 < 8],
-        "valid": stories[8::10],
-        "test": stories[9::10],
-    }
-    files = {split: out / f"{variant}_{split}.txt" for split in parts}
-    for split, path in files.items():
-        babi.write_stories(parts[split], path)
-    return files

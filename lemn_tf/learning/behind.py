@@ -24,7 +24,7 @@ from keras.src.models.functional import Functional
 
 from lemn_tf import tape
 from lemn_tf.layer import EpisodicMemory
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 from lemn_tf.tape import Call, MemoryTape
 
 Nest = Any
@@ -126,7 +126,7 @@ class _Cut:
             )
         taped = {id(tensor) for node in nodes for tensor in node.outputs}
         self.computed = [tensor for tensor in self.side if id(tensor) not in taped]
-        self.before = keras.Model(model.input, self.computed) if self.computed else None
+        self.before: Any = keras.Model(model.input, self.computed) if self.computed else None
         self.after = keras.Model([*self.memory, *self.side], model.output)
         self._free_slots(recalled)
 
@@ -169,7 +169,7 @@ class _Cut:
 
     def runner(self, inputs, calls) -> Run:
         """The part behind the memory for one batch."""
-        values = {}
+        values: dict[int, tf.Tensor] = {}
         for node, call in zip(self.nodes, calls, strict=True):
             flat = tf.nest.flatten(call.returned)
             values |= {id(tensor): value for tensor, value in zip(node.outputs, flat, strict=True)}

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from lemn_tf.learning.memories import arranged
 from lemn_tf.memory import EMPTY
-from lemn_tf.retention.base import salt_of, scramble
+from lemn_tf.retention.chance import salt_of, scramble
 
 Worth = Callable[[tf.Tensor], tf.Tensor]
 """From the memories `[B, V, Q, M]` to what each is worth to its question, `[B, V, Q]`."""

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from lemn_tf import memory
 from lemn_tf.memory import EMPTY, MemoryState
-from lemn_tf.retention.base import salt_of, scramble
+from lemn_tf.retention.chance import salt_of, scramble
 from lemn_tf.tape import Call, Recalled
 
 Nest = Any

@@ -30,7 +30,7 @@ from lemn_tf.learning import behind, counterfactuals, memories
 from lemn_tf.learning.losses import SampleLoss
 from lemn_tf.learning.rollout import Rollout
 from lemn_tf.learning.training import RetentionTrainer
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 from lemn_tf.tape import Call, MemoryTape
 
 Nest = Any
@@ -96,7 +96,7 @@ class MemoryModel(RetentionTrainer):
         own = {"random_memories": random_memories, "share": list(share), "variants": variants}
         own["warmup"] = warmup
         weights = args[0] if args else kwargs.get("loss_weights")
-        self.sample_loss = None if loss is None else SampleLoss(loss, weights)
+        self.sample_loss: Any = None if loss is None else SampleLoss(loss, weights)
         super().compile(optimizer, loss, *args, retention=retention, own=own, **kwargs)
 
     # -- learning ---------------------------------------------------------------------------------
@@ -110,7 +110,8 @@ class MemoryModel(RetentionTrainer):
             y_pred = self(x, training=True)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=weight, training=True)
         learners = self._learners(tape.calls)
-        total, logs, shares = loss, {}, len(learners)
+        total, shares = loss, len(learners)
+        logs: dict[str, tf.Tensor] = {}
         begun = self._begun()
         for number in learners:
             lesson = Lesson(self, x, y, weight, y_pred, tape.calls, number)

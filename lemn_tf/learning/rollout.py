@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.retention.base import Decision
+from lemn_tf.retention.decision import Decision
 
 
 class Rollout(NamedTuple):

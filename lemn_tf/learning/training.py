@@ -137,7 +137,7 @@ class RetentionTrainer(keras.Model):
     def _create_critics(self, widths: dict[int, int]):
         if not hasattr(self, "_critics"):
             self._tracker.unlock()  # a model that is built is closed to new parts
-            self._critics = {}
+            self._critics: dict[str, keras.layers.Layer] = {}
         for number, width in widths.items():
             if str(number) not in self._critics:
                 with tf.init_scope():

@@ -42,14 +42,13 @@ class Reader(keras.layers.Layer):
         """Questions with any leading dimensions -> queries `[..., d]`."""
         raise NotImplementedError(f"{type(self).__name__} does not override ask()")
 
-    def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor, **options) -> Answer:
-        """Answers each query from its own slots.
+    def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor) -> Answer:
+        """Answers each query from its own slots. A reader may add switches of its own.
 
         Args:
             query: `[..., d]`.
             codes: `[..., M, C]`, the encoded slots, in any order.
             ids: `[..., M]`, their positions in the stream; -1 marks an unused slot.
-            **options: a reader's own switches.
         """
         raise NotImplementedError(f"{type(self).__name__} does not override read()")
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import keras
 
-from lemn_tf.retention.base import Cells, Decision, RetentionPolicy, Scores, decide
+from lemn_tf.retention.base import Cells, RetentionPolicy, Scores
+from lemn_tf.retention.decision import Decision, decide
 from lemn_tf.retention.input_matching import InputMatching, Similarity
 from lemn_tf.retention.rules import FIFO, LIFO, LRU, Oracle, Uniform
 from lemn_tf.retention.spatial import Spatial, SpatialEncoder

@@ -1,8 +1,7 @@
-"""What every retention policy shares: the interface, and the rules that none of them may break.
+"""What every retention policy shares: the interface.
 
 A policy looks at the N + 1 candidates (the slots and the newcomer) and says how much it would like
-to evict each. What it says is only an opinion. `decide` turns it into a decision, and there, in one
-place, stand the rules: unused slots fill first, pinned entries stay, expired ones go first.
+to evict each. What it says is only an opinion: `lemn_tf.retention.decision` makes a decision of it.
 
 One step of any policy, rule or network, is
 
@@ -17,7 +16,6 @@ A policy overrides `score`; `judge` calls it and sees to it that what comes out 
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -26,8 +24,6 @@ import tensorflow as tf
 from lemn_tf import memory
 
 Nest = Any
-NEGLIGIBLE = -1e9
-"""Logit of what must not be chosen; finite, so that no gradient becomes NaN."""
 
 
 class Cells(NamedTuple):
@@ -63,30 +59,6 @@ class Scores(NamedTuple):
     logits: tf.Tensor
     carry: Nest
     features: tf.Tensor
-
-
-class Decision(NamedTuple):
-    """What was decided about one item.
-
-    Attributes:
-        ids: `[B, N + 1]` int64, the candidates, newcomer last.
-        slot: `[B]` int32, the candidate that left; N means that the newcomer was not stored.
-        evicted: `[B]` int64, its id, or -1 if an unused slot was filled.
-        keep: `[B, N + 1]`, probability of keeping each candidate, 1 - pi(m_i | M_t, x_t).
-        margin: `[B]`, how much likelier it was to leave than the runner-up, 0 to 1.
-        log_prob: `[B]`, log-probability of the choice.
-        entropy: `[B]`, of the choice, in nats.
-        free: `[B]` bool, whether there was a choice at all.
-    """
-
-    ids: tf.Tensor
-    slot: tf.Tensor
-    evicted: tf.Tensor
-    keep: tf.Tensor
-    margin: tf.Tensor
-    log_prob: tf.Tensor
-    entropy: tf.Tensor
-    free: tf.Tensor
 
 
 class RetentionPolicy(keras.layers.Layer):
@@ -156,7 +128,7 @@ class RetentionPolicy(keras.layers.Layer):
         for owner in cls.__mro__[: cls.__mro__.index(RetentionPolicy)]:
             if "__init__" not in vars(owner):
                 continue
-            parameters = list(inspect.signature(owner.__init__).parameters.values())[1:]
+            parameters = list(inspect.signature(vars(owner)["__init__"]).parameters.values())[1:]
             named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
             found |= dict.fromkeys(one.name for one in parameters if one.kind in named)
             if all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters):
@@ -298,126 +270,3 @@ def _sound(spec: tf.TensorSpec, leaf: tf.Tensor) -> tf.Tensor:
 def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
     """`[B, N, ...]` -> `[B, N + 1, ...]`: a zero carry for the newcomer."""
     return tf.pad(leaf, [[0, 0], [0, 1]] + [[0, 0]] * (leaf.shape.rank - 2))
-
-
-def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:
-    """The rules: who may leave, `[B, N + 1]`, and whether there is a choice.
-
-    1. While a slot is unused, the first unused one is taken, and nothing else leaves.
-    2. Pinned entries never leave. If every slot is pinned the newcomer, even a pinned one, is not
-       stored.
-    3. Among the others, expired entries leave before all that are not.
-    """
-    unused = ~cells.filled
-    first_unused = unused & (tf.cumsum(tf.cast(unused, tf.int32), axis=1) == 1)
-    any_unused = tf.reduce_any(unused, axis=1, keepdims=True)
-    loose = ~cells.pinned
-    last = tf.one_hot(tf.shape(cells.ids)[1] - 1, tf.shape(cells.ids)[1], True, False)
-    loose |= ~tf.reduce_any(loose, axis=1, keepdims=True) & last
-    expired = loose & (cells.expiry <= cells.clock[:, None])
-    loose = tf.where(tf.reduce_any(expired, axis=1, keepdims=True), expired, loose)
-    allowed = tf.where(any_unused, first_unused, loose)
-    free = tf.reduce_sum(tf.cast(allowed, tf.int32), axis=1) > 1
-    return allowed, free
-
-
-def decide(
-    logits: tf.Tensor, cells: memory.MemoryState, noise: tf.Tensor | None = None
-) -> Decision:
-    """A policy's opinion under the rules: argmax, or a sample if Gumbel `noise` is given.
-
-    Args:
-        logits: `[B, N + 1]` eviction logits.
-        cells: the candidates, as `memory.candidates` returns them.
-        noise: `[B, N + 1]` Gumbel noise; with it the choice is a sample of the softmax.
-    """
-    return describe(cells.ids, *choose(logits, cells, noise))
-
-
-def choose(
-    logits: tf.Tensor, cells: memory.MemoryState, noise: tf.Tensor | None = None
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The half of `decide` that the next step waits for: logits under the rules, and the slot.
-
-    Returns:
-        `[B, N + 1]` logits, `NEGLIGIBLE` for what may not leave, and the `[B]` slot that leaves.
-    """
-    allowed, _ = eligible(cells)
-    # Whatever a policy says, infinity and NaN included, what is not allowed does not leave.
-    logits = tf.clip_by_value(tf.cast(logits, tf.float32), 0.1 * NEGLIGIBLE, -0.1 * NEGLIGIBLE)
-    logits = tf.where(tf.math.is_nan(logits), 0.1 * NEGLIGIBLE, logits)
-    wish = logits if noise is None else logits + noise
-    wish = tf.where(wish > -1e38, wish, -1e38)
-    slot = tf.argmax(tf.where(allowed, wish, -math.inf), axis=1, output_type=tf.int32)
-    return tf.where(allowed, logits, NEGLIGIBLE), slot
-
-
-def describe(ids: tf.Tensor, logits: tf.Tensor, slot: tf.Tensor) -> Decision:
-    """The other half of `decide`: what there is to say of choices made, for a whole stream at once.
-
-    Args:
-        ids: `[..., N + 1]`, the candidates.
-        logits: `[..., N + 1]`, as `choose` returns them.
-        slot: `[...]`, as `choose` returns it.
-    """
-    allowed = logits > 0.5 * NEGLIGIBLE
-    log_pi = tf.nn.log_softmax(logits)
-    pi = tf.exp(log_pi)
-    left = tf.one_hot(slot, tf.shape(ids)[-1], True, False)
-    likeliest = tf.one_hot(tf.argmax(pi, axis=-1), tf.shape(ids)[-1], True, False)
-    runner_up = tf.reduce_max(tf.where(likeliest, 0.0, pi), axis=-1)
-    return Decision(
-        ids=ids,
-        slot=slot,
-        evicted=tf.reduce_sum(tf.where(left, ids, tf.zeros_like(ids)), axis=-1),
-        keep=1.0 - pi,
-        margin=tf.reduce_max(pi, axis=-1) - runner_up,
-        log_prob=tf.reduce_sum(tf.where(left, log_pi, 0.0), axis=-1),
-        entropy=-tf.reduce_sum(pi * tf.where(allowed, log_pi, 0.0), axis=-1),
-        free=tf.reduce_sum(tf.cast(allowed, tf.int32), axis=-1) > 1,
-    )
-
-
-def gumbel(cells: memory.MemoryState, seed: tf.Tensor | None) -> tf.Tensor:
-    """`[B, N + 1]` Gumbel noise for one step, a function of seed, row, clock and id alone.
-
-    So one seed serves a whole stream, a step draws the same in `observe` and in `call`, and XLA
-    changes nothing (TensorFlow's own stateless generators give other numbers there).
-
-    Args:
-        cells: the candidates.
-        seed: `[2]` int32; None for a policy that draws even when serving: the same in every row.
-    """
-    salt = 0
-    if seed is not None:
-        row = tf.cast(tf.range(tf.shape(cells.clock)[0]), tf.uint32)
-        salt = _mix(salt_of(seed) + row * 2654435761)
-    return -tf.math.log(-tf.math.log(scramble(cells.ids, cells.clock, salt)))
-
-
-def salt_of(seed: tf.Tensor) -> tf.Tensor:
-    """A `[2]` int32 seed as one salt for `scramble`."""
-    return _mix(_mix(tf.cast(seed[0], tf.uint32)) + tf.cast(seed[1], tf.uint32))
-
-
-def scramble(ids: tf.Tensor, clock: tf.Tensor, salt: tf.Tensor | int = 0) -> tf.Tensor:
-    """`[..., M]` numbers in (0, 1) that look random but depend on id, clock and salt alone.
-
-    For chance that must come out the same in a row and in a batch, in a rollout and in its replay.
-
-    Args:
-        ids: `[..., M]`.
-        clock: `[...]`.
-        salt: scalar, or as `clock`.
-    """
-    step = _mix(_mix(tf.cast(salt, tf.uint32)) + tf.cast(clock, tf.uint32))
-    mixed = _mix(step[..., None] + tf.cast(ids, tf.uint32) * 2654435761)
-    # 23 bits and a half are exact in float32: neither 0 nor 1 can come out.
-    return (tf.cast(tf.bitwise.right_shift(mixed, 9), tf.float32) + 0.5) / 2.0**23
-
-
-def _mix(x: tf.Tensor) -> tf.Tensor:
-    """A bijection of 32 bits in which every bit of the input moves every bit of the output."""
-    for shift, multiplier in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, shift)) * multiplier
-    return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, 16)) + 0x9E3779B9

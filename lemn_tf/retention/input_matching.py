@@ -71,7 +71,7 @@ class InputMatching(RetentionPolicy):
     def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
         super().__init__(**kwargs)
         self._given = similarity
-        self.similarity = similarity
+        self.similarity: Any = similarity
         own = {"dtype": self.dtype_policy}
         self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma", **own)
 

@@ -6,7 +6,8 @@ import keras
 import tensorflow as tf
 
 from lemn_tf.retention import gru
-from lemn_tf.retention.base import Cells, RetentionPolicy, salt_of, scramble
+from lemn_tf.retention.base import Cells, RetentionPolicy
+from lemn_tf.retention.chance import salt_of, scramble
 
 
 @keras.saving.register_keras_serializable("lemn_tf")

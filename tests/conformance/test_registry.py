@@ -53,7 +53,7 @@ EXAMPLES = {
     "SpatioTemporal": lambda: retention.SpatioTemporal(units=6, hidden=3),
     "StreamReader": lambda: StreamReader(memn2n(), 3, retention.get("st-lemn", hidden=2)),
     "Uniform": lambda: retention.get("uniform"),
-    "Vocabulary": lambda: Vocabulary.build(["Mary went home", "John left"], ["home"]),
+    "Vocabulary": lambda: Vocabulary.from_texts(["Mary went home", "John left"], ["home"]),
 }
 """One of each class, with settings that are not the defaults."""
 

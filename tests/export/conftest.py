@@ -37,7 +37,7 @@ def small_model(policy="st-lemn", slots=5, seed=0) -> StreamReader:
     keras.utils.set_random_seed(seed)
     texts = [f"{p} went to the {q}." for p in PEOPLE for q in PLACES]
     texts += [f"{p} took the {t}. Where is the {t}?" for p in PEOPLE for t in THINGS]
-    vocabulary = Vocabulary.build(texts, PLACES)
+    vocabulary = Vocabulary.from_texts(texts, PLACES)
     reader = MemN2N(vocabulary.size, sentence_length=8)
     return StreamReader(reader, slots=slots, policy=policy, vocabulary=vocabulary)
 

@@ -1,24 +1,22 @@
-"""MemoryClient and the chat: one memory, whichever way it is reached."""
+"""MemoryClient: one memory, whichever way it is reached."""
 
-import io
 import random
 import subprocess
 import sys
+import textwrap
 from types import SimpleNamespace
 
-import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from rich.console import Console
 
 from lemn_tf import memory
 from lemn_tf.export import transport
-from lemn_tf.export.chat import Chat
-from lemn_tf.export.client import Entry, MemoryClient, ServingError
+from lemn_tf.export.client import Entry, MemoryClient
+from lemn_tf.export.errors import Code, ServingError
 from lemn_tf.export.server import Server
+from lemn_tf.export.transport.folder import Folder
 
-Code = grpc.StatusCode
 PEOPLE, PLACES, THINGS = ("Mary", "John"), ("kitchen", "garden", "office"), ("milk", "apple")
 
 
@@ -257,7 +255,7 @@ class Flaky:
 
 @pytest.fixture(scope="module")
 def in_process(exported):
-    inner = transport.InProcess(exported)
+    inner = Folder(exported)
     yield inner
     inner.close()
 
@@ -324,50 +322,38 @@ def test_a_model_without_memory(tmp_path):
         MemoryClient(tmp_path / "toy")
 
 
-# -- chat -----------------------------------------------------------------------------------------
+BLOCKED = """
+    import sys
+
+    class Block:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] in {blocked}:
+                raise ImportError(f"{{name}} is blocked")
+
+    sys.meta_path.insert(0, Block())
+    from lemn_tf.export import MemoryClient
+    with MemoryClient(sys.argv[1]) as client:
+        client.observe_many(["Mary took the milk.", "Mary went to the garden."])
+        client.pin(0)
+        print([entry.text for entry in client.memory()], client.ask("Where is Mary?").text)
+"""
 
 
-def test_chat(client, tmp_path):
-    output = io.StringIO()
-    chat = Chat(client, Console(file=output, width=80))
-    lines = [f"Mary went to the {PLACES[n % 3]}, [b]{n}[/b]." for n in range(7)]
-    file = tmp_path / "memory"
-    commands = [
-        f"/save {file}",
-        "/reset",
-        f"/load {file}",
-        "/pin",
-        "/forget 99",
-        "/help",
-        "/pin 99",
-    ]
-    chat.run([*lines, "", "Where is Mary?", *commands, "/quit", "never read"])
-    said = output.getvalue()
-    assert "memory: 5 of 5 slots" in said
-    assert "[b]0[/b]" in said
-    assert said.count("dropped:") + said.count("not kept:") == 2
-    assert client.ask("Where is Mary?").text in said
-    assert said.count("error:") == 3
-    assert "/forget ID" in said
-    assert client.clock == 7
-    assert "never read" not in said
-
-
-def test_chat_through_a_pipe(exported):
-    script = (
-        "import argparse; from lemn_tf.export import command_chat as c; "
-        "p = argparse.ArgumentParser(); c.add_arguments(p); raise SystemExit(c.run(p.parse_args()))"
-    )
+@pytest.mark.parametrize("way", ["rest", "grpc"])
+def test_a_client_needs_little(server, exported, way):
+    """No TensorFlow, no server, and of requests and grpc only the one that is used."""
+    blocked = ["tensorflow", "tensorflow_serving", "tensorflow_text", "keras", "starlette"]
+    blocked += ["uvicorn", *(["grpc", "google"] if way == "rest" else ["requests"])]
+    url = server.rest_url if way == "rest" else server.grpc_url
+    script = textwrap.dedent(BLOCKED.format(blocked=blocked))
     done = subprocess.run(
-        [sys.executable, "-c", script, str(exported)],
-        input="Mary took the milk.\nWhere is the milk?\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
+        [sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60
     )
-    assert "memory: 1 of 5 slots" in done.stdout
-    assert "100%  0 Mary took the milk." in done.stdout
+    assert done.returncode == 0, done.stderr
+    with MemoryClient(exported) as client:
+        client.observe_many(["Mary took the milk.", "Mary went to the garden."])
+        texts = [entry.text for entry in client.memory()]
+        assert done.stdout == f"{texts} {client.ask('Where is Mary?').text}\n"
 
 
 # -- long streams ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from lemn_tf import memory
 from lemn_tf.export import export
@@ -228,7 +229,7 @@ def test_wrong_shapes_are_refused(make, served):
 
 BARE = """
 import importlib.machinery, sys
-blocked = {"lemn_tf", "tf_agents", "tf_keras"}
+blocked = {"lemn_tf", "tf_agents", "tf_keras", "tensorflow_text", "keras"}
 class Block:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in blocked:
@@ -237,10 +238,7 @@ class Block:
         raise ImportError("blocked: " + spec.name)
     def exec_module(self, module): ...
 sys.meta_path.insert(0, Block())
-import tensorflow as tf, tensorflow_text
-blocked.add("keras")  # tensorflow_text imports it for layers of its own; the model needs it not
-for name in [name for name in sys.modules if name.split(".")[0] == "keras"]:
-    del sys.modules[name]
+import tensorflow as tf
 call = tf.saved_model.load(sys.argv[1]).signatures
 state = call["initial_state"](batch=tf.constant([0]))
 out = call["observe"](**state, item=tf.constant(["Mary went to the garden."]))
@@ -251,7 +249,7 @@ assert not blocked & {name.split(".")[0] for name in sys.modules}
 """
 
 
-def test_loads_with_tensorflow_and_tensorflow_text_alone(exported):
+def test_loads_with_tensorflow_alone(exported):
     command = [sys.executable, "-c", BARE, str(exported)]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=300)
     assert done.stdout.strip() == "Mary went to the garden. lemn1.", done.stderr[-2000:]
@@ -333,3 +331,34 @@ def test_warm_up_requests_run(exported, served):
         assert request.model_spec.name == "small"
         seen.append(request.model_spec.signature_name)
     assert sorted(seen) == sorted(served.loaded.signatures)
+
+
+# -- operations -----------------------------------------------------------------------------------
+
+CORE = set(dir(tf.raw_ops))
+"""Core TensorFlow: `tf.raw_ops` is made when TensorFlow is built, libraries do not add to it."""
+
+
+def graph_of(exported):
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((exported / "saved_model.pb").read_bytes())
+    (meta,) = model.meta_graphs
+    return meta.graph_def
+
+
+def test_only_core_operations(exported):
+    graph = graph_of(exported)
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    used = {node.op for node in nodes}
+    functions = {f.signature.name for f in graph.library.function}
+    assert len(nodes) > 1000
+    assert used - CORE - functions == set()
+    assert "StringSplitV2" in used, "the tokenizer should be inside the graph"
+    assert not {op for op in used if "Xla" in op or op.startswith("PyFunc") or op == "EagerPyFunc"}
+
+
+def test_nothing_is_compiled_by_xla(exported):
+    graph = graph_of(exported)
+    holders = [*graph.node, *graph.library.function]
+    holders += [node for f in graph.library.function for node in f.node_def]
+    assert not any(holder.attr["_XlaMustCompile"].b for holder in holders)

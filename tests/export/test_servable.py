@@ -1,14 +1,12 @@
 """Any policy and any kind of item can be served by the same code."""
 
-import argparse
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from lemn_tf import memory, retention
-from lemn_tf.export import Servable, command, export, savedmodel, text_servable
+from lemn_tf.export import Servable, export, savedmodel, text_servable
 from lemn_tf.export.signatures import flat_signatures
 from lemn_tf.layer import EpisodicMemory
 
@@ -115,21 +113,3 @@ def test_the_fingerprint_is_the_models_and_no_other(make, model, tmp_path):
     again.reader.bias.assign_add(tf.ones_like(again.reader.bias.value))
     marks = {text_servable(other).fingerprint for other in others}
     assert len(marks | {mark}) == 5
-
-
-def test_command(exported, monkeypatch, capsys):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    args = parser.parse_args(["run", "--out", str(exported), "--description", "d"])
-    assert command.run(args, load_model=lambda name: name) == 1
-    assert "overwrite" in capsys.readouterr().out
-    seen = {}
-
-    def fake(model, path, **options):
-        seen.update(model=model, **options)
-        return path
-
-    monkeypatch.setattr(savedmodel, "export", fake)
-    assert command.run(args, load_model=str.upper) == 0
-    assert seen == {"model": "RUN", "description": "d", "overwrite": False, "warmup": True}
-    assert "5 slots, st-lemn" in capsys.readouterr().out

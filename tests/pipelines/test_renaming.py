@@ -11,7 +11,7 @@ from lemn_tf.text import Vocabulary
 @pytest.fixture(scope="module")
 def data():
     stories = babi_generator.generate("original", 40, seed=3)
-    words = Vocabulary.build(babi.texts(stories), babi.answers(stories))
+    words = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
     groups = groups_of(["", "", *words.words])
     return words, groups, babi.dataset(stories, words, 8, buckets=1)
 

@@ -10,7 +10,8 @@ import tensorflow as tf
 from lemn_tf import EpisodicMemory, memory, retention
 from lemn_tf.memory import NEVER, MemoryState
 from lemn_tf.retention import decide
-from lemn_tf.retention.base import eligible, gumbel
+from lemn_tf.retention.chance import gumbel
+from lemn_tf.retention.decision import eligible
 from lemn_tf.retention.rules import EXACT, in_order
 
 

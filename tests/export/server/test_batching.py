@@ -7,9 +7,9 @@ from concurrent import futures
 import numpy as np
 import pytest
 
-from lemn_tf.export.server import Servable
+from lemn_tf.export.errors import Code, ServingError
+from lemn_tf.export.loaded import LoadedModel
 from lemn_tf.export.server.batching import Batcher
-from lemn_tf.export.server.errors import Code, ServingError
 
 
 class Doubles:
@@ -103,8 +103,8 @@ def test_a_request_that_waited_too_long_is_not_run():
 
 
 def test_many_threads(toy):
-    servable = Servable(toy / "1")
-    batcher = Batcher(servable.signature("double"))
+    model = LoadedModel(toy / "1")
+    batcher = Batcher(model.signature("double"))
 
     def ask(n):
         outputs, batch = batcher.run({"x": np.full([1 + n % 3, 2], float(n))})
@@ -113,4 +113,4 @@ def test_many_threads(toy):
 
     with futures.ThreadPoolExecutor(32) as pool:
         assert max(pool.map(ask, range(1000))) > 1
-    servable.close()
+    model.close()

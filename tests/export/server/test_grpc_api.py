@@ -10,7 +10,7 @@ from tensorflow_serving.apis import (
     model_service_pb2_grpc,
 )
 
-from lemn_tf.export.server.errors import Code
+Code = grpc.StatusCode
 
 
 def test_predict(tools, stub):

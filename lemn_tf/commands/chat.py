@@ -1,0 +1,57 @@
+"""`lemn chat URL_OR_DIR`: talk to a memory, on a server or in a SavedModel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+
+class Chat:
+    """A conversation with a memory."""
+
+    name = "chat"
+    help = "talk to an exported model: it remembers lines and answers questions"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "target",
+            metavar="URL_OR_DIR",
+            help="http://HOST:PORT[/v1/models/NAME], grpc://HOST:PORT[/NAME], "
+            "or a SavedModel's folder",
+        )
+        parser.add_argument("--name", help="of the model, if the server has several")
+        parser.add_argument("--load", metavar="FILE", help="go on with a saved memory")
+        parser.add_argument("--save", metavar="FILE", help="save the memory at the end")
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        from rich.console import Console
+
+        from lemn_tf.commands.conversation import Conversation
+        from lemn_tf.export.client import MemoryClient, ServingError
+
+        console = Console(highlight=False)
+        try:
+            with MemoryClient(arguments.target, name=arguments.name) as client:
+                if arguments.load:
+                    client.load(arguments.load)
+                try:
+                    Conversation(client, console).run(_lines())
+                except KeyboardInterrupt:
+                    console.print()
+                if arguments.save:
+                    client.save(arguments.save)
+        except ServingError as error:
+            raise OSError(str(error)) from error
+
+
+def _lines() -> Iterator[str]:
+    """The lines of standard input; with a prompt if a person is typing."""
+    if not sys.stdin.isatty():
+        yield from sys.stdin
+        return
+    while True:
+        try:
+            yield input("> ")
+        except EOFError:
+            return

@@ -1,0 +1,38 @@
+"""`lemn export RUN_OR_PRESET --out DIR/NAME/1`: from a trained model to one that can be served."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+class Export:
+    """Writes a model as a SavedModel for TF Serving."""
+
+    name = "export"
+    help = "write a model as a SavedModel for TF Serving"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", metavar="RUN_OR_PRESET", help="a trained run, or a preset")
+        parser.add_argument(
+            "--out", type=Path, required=True, metavar="DIR/NAME/VERSION", help="where to write"
+        )
+        parser.add_argument("--description", default="", help="a sentence for the model's card")
+        parser.add_argument("--overwrite", action="store_true", help="replace what is there")
+        parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf import runs
+        from lemn_tf.export.savedmodel import export, read_facts
+
+        path = export(
+            runs.load(arguments.model),
+            arguments.out,
+            description=arguments.description,
+            overwrite=arguments.overwrite,
+            warmup=not arguments.no_warmup,
+        )
+        facts = read_facts(path)
+        slots, policy, mark = facts["slots"], facts["policy"], facts["fingerprint"]
+        print(f"{path}: {slots} slots, {policy}, fingerprint {mark}")
+        print(f"signatures: {', '.join(facts['signatures'])}")

@@ -1,0 +1,93 @@
+"""`lemn serve DIR`: the embedded server."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from lemn_tf.commands.common import amount, whole_number
+
+
+class Serve:
+    """Serves SavedModels from this machine, for a laptop and for tests."""
+
+    name = "serve"
+    help = "serve exported models from this machine, with TF Serving's API"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add(
+            "path",
+            metavar="DIR",
+            help="a SavedModel, a folder of numbered versions of one, or a folder of such folders",
+        )
+        add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+        add("--port", type=port, default=8500, help="of gRPC (%(default)s)")
+        add("--rest-port", type=port, default=8501, help="of REST (%(default)s)")
+        add("--name", help="of the model; default: the name of its folder")
+        add(
+            "--label",
+            action="append",
+            default=[],
+            type=label,
+            metavar="LABEL=VERSION",
+            help="a name for a version, which then stays loaded; may be repeated",
+        )
+        at_least_one = whole_number(1)
+        add("--keep", type=at_least_one, default=2, help="newest versions to keep (%(default)s)")
+        add("--most-rows", type=at_least_one, default=64, help="rows in one batch (%(default)s)")
+        add("--most-bytes", type=at_least_one, default=16 << 20, help="a request (%(default)s)")
+        add("--timeout", type=amount, default=30.0, help="seconds for a REST request (%(default)s)")
+        add("--poll", type=amount, default=1.0, help="seconds between looks for versions (1)")
+        add(
+            "--threads",
+            type=whole_number(0),
+            default=1,
+            help="for one operation; 0: as many as there are cores (%(default)s)",
+        )
+        add("--quiet", action="store_true", help="no log line for each request")
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        logging.basicConfig(
+            level=logging.WARNING if arguments.quiet else logging.INFO,
+            format="%(asctime)s %(levelname)s %(message)s",
+            stream=sys.stderr,
+        )
+        for noisy in ("uvicorn", "tensorflow", "absl"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+        from lemn_tf.export.server import Server
+
+        server = Server(
+            arguments.path,
+            port=arguments.port,
+            rest_port=arguments.rest_port,
+            host=arguments.host,
+            name=arguments.name,
+            labels=dict(arguments.label),
+            keep=arguments.keep,
+            most_rows=arguments.most_rows,
+            most_bytes=arguments.most_bytes,
+            timeout=arguments.timeout,
+            poll=arguments.poll,
+            threads=arguments.threads,
+        )
+        names = ", ".join(sorted(server.catalog.models))
+        print(f"serving {names} on {server.rest_url} and {server.grpc_url}", flush=True)
+        server.wait()
+        print("stopped", flush=True)
+
+
+def port(text: str) -> int:
+    """An argparse type: a port, 0 for any that is free."""
+    if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535; got {text!r}")
+    return int(text)
+
+
+def label(text: str) -> tuple[str, int]:
+    """An argparse type: LABEL=VERSION."""
+    name, _, version = text.partition("=")
+    if not name or not version.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected LABEL=VERSION, e.g. stable=1; got {text!r}")
+    return name, int(version)

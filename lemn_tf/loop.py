@@ -1,0 +1,259 @@
+"""The loop of every training run, whatever it trains: validate, keep the best, checkpoint, resume.
+
+A run is a folder:
+
+    config.json      how it was made
+    history.jsonl    one line for each validation
+    checkpoint.npz   weights, optimizer and position, written whole or not at all
+    model.*          the model that validated best so far
+
+What is trained is a `Trainee`: it supplies the steps, and the loop does the rest.
+
+    while not trainee.finished:
+        line = trainee.advance()                # trains up to the next validation, and validates
+        if trainee.rank(line) >= best: ...      # saves the model
+        run.log(line)
+        run.save(trainee.arrays(), ...)         # the next process goes on from here
+
+If each step of a trainee depends on nothing but its seed and its number, a run that was stopped and
+resumed gives the same numbers as one that was not.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from lemn_tf.files import replacing, write_atomically
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a run; the message says what is saved and how to go on."""
+
+
+class Run:
+    """The folder of a run.
+
+    Args:
+        folder: made if missing.
+        config: how the run is made; a folder with another config is refused.
+    """
+
+    def __init__(self, folder: str | os.PathLike, config: dict[str, Any]):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._checkpoint = self.folder / "checkpoint.npz"
+        self._history = self.folder / "history.jsonl"
+        path = self.folder / "config.json"
+        text = json.dumps(config, indent=1, sort_keys=True)
+        if path.exists():
+            found, wanted = json.loads(path.read_text()), json.loads(text)
+            changed = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
+            if changed:
+                raise ValueError(
+                    f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
+                    "choose another folder, or the same settings to resume"
+                )
+        write_atomically(path, text)
+
+    def save(self, arrays: dict[str, np.ndarray]) -> None:
+        """Writes the checkpoint."""
+        save_arrays(self._checkpoint, **arrays)
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        """The arrays of the checkpoint; None if there is none."""
+        if not self._checkpoint.exists():
+            return None
+        with np.load(self._checkpoint, allow_pickle=False) as file:
+            return dict(file)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Adds a line to the history."""
+        with open(self._history, "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def history(self) -> list[dict[str, Any]]:
+        """The lines of the history; a last one that a killed process left torn is not one."""
+        if not self._history.exists():
+            return []
+        lines = self._history.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def keep_history(self, count: int) -> None:
+        """Drops all lines but the first `count`: what came after will be written again."""
+        kept = [json.dumps(line) + "\n" for line in self.history()[:count]]
+        write_atomically(self._history, "".join(kept))
+
+
+def save_arrays(path: str | os.PathLike, *arrays: np.ndarray, **named: np.ndarray) -> None:
+    """Does what `np.savez` does, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez(buffer, *arrays, **named)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())
+
+
+class Trainee(abc.ABC):
+    """What a run trains.
+
+    Args:
+        model: its weights are trained, and in the end are those that validated best.
+        position: the whole numbers that say how far training is, such as `{"update": 0}`;
+            `advance` counts them up, and checkpoints keep them.
+    """
+
+    file = "model.keras"
+    """Name of the file for the best model."""
+
+    def __init__(self, model: keras.Model, position: dict[str, int]):
+        self.model, self.position = model, position
+
+    @property
+    @abc.abstractmethod
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """The optimizer in use; checkpoints keep its variables."""
+
+    @property
+    @abc.abstractmethod
+    def finished(self) -> bool:
+        """Whether training is at its end."""
+
+    @abc.abstractmethod
+    def advance(self) -> dict[str, Any]:
+        """Trains up to the next validation, validates, and returns the line for the history."""
+
+    @abc.abstractmethod
+    def rank(self, line: dict[str, Any]) -> tuple[float, ...] | None:
+        """How good the validation in a line is, larger is better; None if it is not to count."""
+
+    @abc.abstractmethod
+    def where(self) -> str:
+        """The position in words, such as "60 of 90 frames"."""
+
+    def settle(self) -> bool:
+        """Called when Ctrl-C stopped `advance`: whether training can go on from right here.
+
+        If not, the run goes on from its last validation.
+        """
+        return False
+
+    def save(self, path: Path) -> None:
+        """Saves the model."""
+        self.model.save(path)
+
+    def saved_weights(self, path: Path) -> list[np.ndarray]:
+        """The weights of a model that `save` wrote."""
+        return keras.saving.load_model(path, compile=False).get_weights()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is needed to go on."""
+        arrays = {f"weight/{i}": w for i, w in enumerate(self.model.get_weights())}
+        arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(self.optimizer.variables)}
+        return arrays | {f"progress/{k}": np.asarray(v) for k, v in self.position.items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Goes to where `arrays` was called."""
+        self.position.update({name: int(arrays[f"progress/{name}"]) for name in self.position})
+        self.model.set_weights([arrays[f"weight/{i}"] for i in range(len(self.model.weights))])
+        for i, variable in enumerate(self.optimizer.variables):
+            variable.assign(arrays[f"optimizer/{i}"])
+
+
+@dataclasses.dataclass
+class Standing:
+    """How a run stands: seconds spent, the best rank so far, and the lines of its history."""
+
+    seconds: float = 0.0
+    best: tuple[float, ...] = (-math.inf,)
+    lines: int = 0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """As the checkpoint keeps it."""
+        return {f"progress/{name}": np.asarray(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray], lines: int) -> Standing:
+        """As it was; `lines` for checkpoints of older versions, which do not say how many."""
+        best = np.atleast_1d(arrays["progress/best"]).tolist()
+        lines = int(arrays.get("progress/lines", lines))
+        return cls(float(arrays["progress/seconds"]), tuple(best), lines)
+
+
+def run_loop(
+    trainee: Trainee, run: Run | None = None, show: Callable[[dict[str, Any]], None] | None = None
+) -> Standing:
+    """Trains to the end; goes on where `run` stands.
+
+    Args:
+        trainee: what is trained; in the end its model has the weights that validated best.
+        run: where to keep checkpoints, history and the best model; None keeps nothing.
+        show: called with every line of the history.
+
+    Returns:
+        How the run stands at the end.
+
+    Raises:
+        Interrupted: on Ctrl-C, if there is a `run`.
+    """
+    standing, weights = Standing(), trainee.model.get_weights()
+    saved = run.load() if run is not None else None
+    if run is not None and saved is not None:
+        trainee.restore(saved)
+        standing = Standing.restored(saved, len(run.history()))
+        run.keep_history(standing.lines)
+        if (run.folder / trainee.file).exists():
+            weights = trainee.saved_weights(run.folder / trainee.file)
+    kept, began = trainee.where(), time.time()
+    try:
+        while not trainee.finished:
+            began, line = time.time(), trainee.advance()
+            standing.seconds += time.time() - began
+            rank = trainee.rank(line)
+            better = rank is not None and rank >= standing.best
+            if rank is not None and better:
+                standing.best, weights = rank, trainee.model.get_weights()
+            line["seconds"] = round(standing.seconds, 1)
+            if math.isfinite(standing.best[0]):
+                line["best"] = standing.best[0]
+            if show is not None:
+                show(line)
+            if run is not None:
+                _keep(run, trainee, standing, line, better)
+                kept = trainee.where()
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        stopped = trainee.where()
+        if trainee.settle():
+            standing.seconds += time.time() - began
+            run.save(trainee.arrays() | standing.arrays())
+            kept = stopped = trainee.where()
+        since = "" if kept == stopped else f" as of {kept}"
+        raise Interrupted(
+            f"stopped after {stopped}; saved{since} in {run.folder}: "
+            "run the same command again to go on"
+        ) from None
+    trainee.model.set_weights(weights)
+    return standing
+
+
+def _keep(
+    run: Run, trainee: Trainee, standing: Standing, line: dict[str, Any], better: bool
+) -> None:
+    """Writes what a validation leaves: its line, the model if it is the best, the checkpoint."""
+    run.log(line)
+    standing.lines += 1
+    if better:
+        with replacing(run.folder / trainee.file) as temporary:
+            trainee.save(temporary)
+    run.save(trainee.arrays() | standing.arrays())

@@ -1,0 +1,65 @@
+"""The official bAbI tasks: fetched, checked and unpacked."""
+
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import urllib.request
+from pathlib import Path
+
+# All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one stated by ParlAI's
+# builder (parlai/tasks/babi/build.py), which reaches the archive through parl.ai/downloads/babi/.
+ARCHIVE = "https://dl.fbaipublicfiles.com/parlai/babi/babi.tar.gz"
+ARCHIVE_SHA256 = "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e"
+ARCHIVE_FOLDER = "tasks_1-20_v1-2"
+
+
+def download(
+    directory: str | os.PathLike, url: str = ARCHIVE, sha256: str = ARCHIVE_SHA256
+) -> Path:
+    """Fetches the official bAbI tasks, checks them and unpacks them; whole or not at all.
+
+    Args:
+        directory: where the folder of tasks is to appear.
+        url: address of the archive.
+        sha256: checksum the archive must have.
+
+    Returns:
+        The unpacked folder, e.g. with `en-10k/qa2_two-supporting-facts_train.txt` in it. If it is
+        there already nothing is fetched.
+
+    Raises:
+        ConnectionError: the archive could not be fetched.
+        ValueError: what came is not the archive.
+    """
+    directory = Path(directory)
+    folder = directory / ARCHIVE_FOLDER
+    if folder.is_dir():
+        return folder
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".babi-", dir=directory) as temporary:
+        archive = Path(temporary) / "archive.tar.gz"
+        try:
+            with urllib.request.urlopen(url, timeout=60) as source, archive.open("wb") as file:
+                shutil.copyfileobj(source, file)
+        except OSError as error:
+            raise ConnectionError(
+                f"could not fetch {url} ({error}). Without a network, make stories of the same "
+                "kind with 'lemn data babi --variant original|noisy|large --out DIR', or unpack "
+                f"the archive by hand so that {folder} exists."
+            ) from error
+        with archive.open("rb") as file:
+            got = hashlib.file_digest(file, "sha256").hexdigest()
+        if got != sha256:
+            raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
+        unpacked = Path(temporary) / "unpacked"
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
+        except tarfile.TarError as error:
+            raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
+        if not (unpacked / ARCHIVE_FOLDER).is_dir():
+            raise ValueError(f"{url}: expected a folder {ARCHIVE_FOLDER} in it, got none")
+        os.replace(unpacked / ARCHIVE_FOLDER, folder)
+    return folder

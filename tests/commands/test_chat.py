@@ -1,0 +1,23 @@
+"""`lemn chat`."""
+
+import io
+
+from lemn_tf import cli
+
+
+def test_through_a_pipe(exported, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("Mary took the milk.\nWhere is the milk?\n"))
+    file = str(tmp_path / "memory")
+    assert cli.main(["chat", str(exported), "--save", file]) == 0
+    said = capsys.readouterr().out
+    assert "memory: 1 of 5 slots" in said
+    assert "100%  0 Mary took the milk." in said
+    monkeypatch.setattr("sys.stdin", io.StringIO("/memory\n"))
+    assert cli.main(["chat", str(exported), "--load", file]) == 0
+    assert "Mary took the milk." in capsys.readouterr().out
+
+
+def test_nothing_to_talk_to(tmp_path, capsys):
+    for target in ("ftp://example", str(tmp_path)):
+        assert cli.main(["chat", target]) == 2
+        assert capsys.readouterr().err.startswith("lemn: error: ")

@@ -1,0 +1,40 @@
+"""`lemn export`."""
+
+import pytest
+
+from lemn_tf import cli, runs
+
+
+@pytest.fixture
+def run(exported, tmp_path):
+    """A run with a small model in it."""
+    import keras
+
+    from lemn_tf import StreamReader, Vocabulary
+    from lemn_tf.readers.memn2n import MemN2N
+
+    words = ["mary", "went", "home"]
+    reader = MemN2N(len(words) + 2, sentence_length=4)
+    model = StreamReader(reader, slots=2, policy="fifo", vocabulary=Vocabulary(words))
+    model(keras.ops.zeros([1, 3, 4], "int32")) if not model.built else None
+    model.save(tmp_path / "model.keras")
+    return tmp_path
+
+
+def test_a_run_becomes_a_model_to_serve(run, tmp_path, capsys):
+    out = tmp_path / "models" / "small" / "3"
+    arguments = ["export", str(run), "--out", str(out), "--description", "Goes home."]
+    assert cli.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{out}: 2 slots, fifo, fingerprint ")
+    assert "observe_packed" in said
+    assert "Goes home." in (out / "CARD.md").read_text()
+    assert (out / "assets.extra" / "tf_serving_warmup_requests").is_file()
+
+
+def test_what_is_there_stays(exported, monkeypatch, capsys):
+    monkeypatch.setattr(runs, "load", lambda name: name)
+    before = (exported / "saved_model.pb").read_bytes()
+    assert cli.main(["export", "run", "--out", str(exported)]) == 2
+    assert "exists" in capsys.readouterr().err
+    assert (exported / "saved_model.pb").read_bytes() == before
