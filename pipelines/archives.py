@@ -14,35 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-# The reading-comprehension version, from its authors. The SHA-256 is the one that TensorFlow
-# Datasets states (url_checksums/trivia_qa.txt).
-TRIVIAQA = "https://nlp.cs.washington.edu/triviaqa/data/triviaqa-rc.tar.gz"
-TRIVIAQA_SHA256 = "ef94fac6db0541e5bb5b27020d067a8b13b1c1ffc52717e836832e02aaed87b9"
 CHUNK = 1 << 20
-
-
-def triviaqa(
-    directory: str | os.PathLike, url: str = TRIVIAQA, sha256: str | None = TRIVIAQA_SHA256
-) -> Path:
-    """Fetches TriviaQA for reading comprehension, 2.7 GB, with its evidence.
-
-    Args:
-        directory: where the folders `qa` and `evidence` are to appear.
-        url: address of the archive.
-        sha256: checksum the archive must have; None takes any.
-
-    Returns:
-        The folder. If `qa` and `evidence` are there already nothing is fetched.
-    """
-    folder = Path(directory)
-    wanted = ("qa", "evidence")
-    if all((folder / name).is_dir() for name in wanted):
-        return folder
-    there = [name for name in wanted if (folder / name).exists()]
-    if there:
-        raise FileExistsError(f"{folder / there[0]}: in the way of the archive's; move it aside")
-    fetch(url, folder, wanted, sha256)
-    return folder
 
 
 def fetch(
@@ -71,20 +43,34 @@ def fetch(
         again = f" The first {kept:,} bytes are kept; run it again to go on." if kept else ""
         hint = f" {advice}" if advice else ""
         raise ConnectionError(f"could not fetch {url} ({error}).{again}{hint}") from error
+    try:
+        _unpack(archive, folder, wanted, sha256, url)
+    finally:
+        archive.unlink()
+
+
+def _unpack(
+    archive: Path, folder: Path, wanted: tuple[str, ...], sha256: str | None, url: str
+) -> None:
     with archive.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 is not None and got != sha256:
-        archive.unlink()
         raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
     with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as temporary:
+        unpacked = Path(temporary)
         try:
             with tarfile.open(archive) as tar:
-                tar.extractall(temporary, filter="data")  # refuses paths outside and devices
-        except (tarfile.TarError, EOFError, OSError) as error:
-            archive.unlink()
+                tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
+        except (tarfile.TarError, EOFError) as error:
             raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
-        _move(Path(temporary), folder, wanted, url)
-    archive.unlink()
+        inside = list(unpacked.iterdir())
+        if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in wanted:
+            unpacked = inside[0]
+        for name in wanted:
+            if not (unpacked / name).is_dir():
+                raise ValueError(f"{url}: expected a folder {name} in it, got none")
+        for name in wanted:
+            os.replace(unpacked / name, folder / name)
 
 
 def _download(url: str, archive: Path) -> None:
@@ -98,18 +84,7 @@ def _download(url: str, archive: Path) -> None:
             return
         raise
     with source, archive.open("ab" if source.getcode() == 206 else "wb") as file:
+        before, expected = file.tell(), source.headers.get("Content-Length")
         shutil.copyfileobj(source, file, CHUNK)
-        expected = source.headers.get("Content-Length")
-        if expected is not None and source.getcode() != 206 and file.tell() < int(expected):
+        if expected is not None and file.tell() - before < int(expected):
             raise ConnectionError(f"the connection ended after {file.tell():,} bytes")
-
-
-def _move(unpacked: Path, folder: Path, wanted: tuple[str, ...], url: str) -> None:
-    inside = list(unpacked.iterdir())
-    if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in wanted:
-        unpacked = inside[0]
-    for name in wanted:
-        if not (unpacked / name).is_dir():
-            raise ValueError(f"{url}: expected a folder {name} in it, got none")
-    for name in wanted:
-        os.replace(unpacked / name, folder / name)
