@@ -41,7 +41,7 @@ setup(
             "tensorflow-serving-api==2.21.*",
             "uvicorn",
         ],
-        "mazes": ["gymnasium>=1.1,<2", "numba>=0.61"],
+        "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "matplotlib>=3.9"],
     },
     entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},
 )

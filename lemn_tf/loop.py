@@ -134,7 +134,7 @@ class Trainee(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, line: dict[str, Any]) -> tuple[float, ...] | None:
-        """How good the validation in a line is: the larger the better; None if it is no matter."""
+        """How good the validation in a line is, larger is better; None if it is not to count."""
 
     @abc.abstractmethod
     def where(self) -> str:

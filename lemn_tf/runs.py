@@ -33,7 +33,7 @@ def from_preset(name: str) -> StreamReader:
 
 
 def config(name: str | os.PathLike) -> dict:
-    """How the run in a folder, or of a model in it, was made; empty for what is no such run."""
+    """How the run in a folder, or of a model in it, was made; empty if there is no run."""
     path = Path(name)
     path = (path.parent if path.is_file() else path) / "config.json"
     return json.loads(path.read_text()) if path.is_file() else {}
@@ -50,13 +50,39 @@ def load(name: str | os.PathLike) -> StreamReader:
         except Exception as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
     if path.is_dir():
-        raise ValueError(f"{path} is no finished run: expected a model.keras in it")
+        raise ValueError(f"{path} is not a finished run: expected a model.keras in it")
     if str(name) in presets():
         return from_preset(str(name))
-    agents = sorted(path.stem for path in PRESETS.glob("*.npz"))
+    agents = agent_presets()
     if str(name) in agents:
         raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
     raise ValueError(
         f"no run, .keras file or preset called {str(name)!r}; presets are "
         f"{', '.join(presets()) or 'none'}, and for mazes {', '.join(agents) or 'none'}"
     )
+
+
+def agent_presets() -> list[str]:
+    """The names of the maze agents that ship with the package."""
+    return sorted(path.stem for path in PRESETS.glob("*.npz"))
+
+
+def find_agent(name: str | os.PathLike) -> Path:
+    """The file of a trained maze agent by the folder of its run, its own name, or a preset's."""
+    found = _agent_files(name)
+    if not found:
+        known = ", ".join(agent_presets()) or "none"
+        raise ValueError(
+            f"expected a trained maze agent, found none at {str(name)!r}; presets: {known}"
+        )
+    return found[0]
+
+
+def is_agent(name: str | os.PathLike) -> bool:
+    """Whether a name is that of a maze agent, so that `find_agent` finds it."""
+    return bool(_agent_files(name))
+
+
+def _agent_files(name: str | os.PathLike) -> list[Path]:
+    places = (Path(name) / "model.npz", Path(name), PRESETS / f"{name}.npz")
+    return [place for place in places if place.is_file() and place.suffix == ".npz"]

@@ -39,8 +39,8 @@ class PhaseTrainee(Trainee):
         shards: see `StreamReader.compile`.
         jit_compile: compile with XLA.
         callbacks: from a phase and its number to further Keras callbacks.
-        agent: from the objectives of a phase, and the slots it trains with, to who drives its
-            updates, see `StreamReader.compile`.
+        agent: from the objectives of a phase, and the slots it trains with, to the agent that
+            drives its updates, see `StreamReader.compile`.
         watch: the metric of validation by which the best weights are chosen; the larger the
             better, unless its name ends in "loss" or "error".
     """
@@ -190,7 +190,7 @@ def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
 
 
 def slots_of(phase: Phase, own: int) -> int:
-    """The size of the memory while a phase trains a model with so many slots of its own."""
+    """The size of the memory while a phase trains a model that has `own` slots."""
     slots = max(phase.slots or 0, own)
     return slots if phase.at_most is None else min(slots, phase.at_most)
 

@@ -14,7 +14,7 @@ published files, event by event:
   for, however long ago it was picked up: questions say nothing about recency. The last four
   tenths of the stories carry more and more noise, sentences about people and animals that no
   question needs.
-- *Large*. The world of Noisy, 20 to 80 lines a story, questions at any line.
+- *Large*. The world of Noisy with 20 to 80 lines in a story and questions at any line.
 """
 
 import os
@@ -207,7 +207,7 @@ def _noise_sentences(dice: _Dice, people: Sequence[str]) -> list[str]:
 
 def _held(dice: _Dice, noise: float, asked_after: Sequence[int], count: int) -> Story:
     """A story of Noisy's world: `count` facts, questions after given numbers of them."""
-    while True:  # begins anew in the rare case that nothing can be in known hands in time
+    while True:  # starts again in the rare case that nobody holds anything in time
         world, questions = _World(NOISY, dice), []
         sentences = _noise_sentences(dice, NOISY.people)
         for end in asked_after:

@@ -151,7 +151,8 @@ def encoded(
     paths = tf.constant([str(entry.path) for entry in collection.entries])
     data = data.map(lambda row: (row, tf.io.read_file(paths[row[0]])), tf.data.AUTOTUNE)
     data = data.batch(batch_size, drop_remainder=drop_remainder)
-    data = data.map(_Encoder(collection, paths, words, layout), tf.data.AUTOTUNE)
+    encoder = _Encoder(collection, paths, words, layout)
+    data = data.map(tf.autograph.experimental.do_not_convert(encoder), tf.data.AUTOTUNE)
     left = max(len(rows) - begin, 0)
     batches = left // batch_size if drop_remainder else -(-left // batch_size)
     cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches

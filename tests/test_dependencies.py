@@ -59,7 +59,7 @@ def allowed(here: str, imported: str) -> bool:
     if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
         return here == "agents"
     if top in ("gymnasium", "gym", "matplotlib"):
-        return here in ("mazes", "navigation")
+        return here in ("mazes", "navigation", "experiments")
     if top != "lemn_tf":
         return True
     there = part(imported)

@@ -32,3 +32,13 @@ def test_names_that_are_none(tmp_path):
     (tmp_path / "model.keras").write_text("not a model")
     with pytest.raises(ValueError, match="is not a model that can be loaded"):
         lemn_tf.load(tmp_path)
+
+
+def test_agents_are_found_by_name(tmp_path):
+    (tmp_path / "model.npz").write_bytes(b"whatever it holds")
+    for name in (str(tmp_path), tmp_path / "model.npz", "imaze-mqn-st-lemn-4"):
+        assert runs.is_agent(name)
+        assert runs.find_agent(name).suffix == ".npz"
+    assert not runs.is_agent("babi-noisy-st-lemn-5")
+    with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at 'x'; pre"):
+        runs.find_agent("x")

@@ -44,7 +44,7 @@ def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) 
     given = [name for name in names if getattr(arguments, name) is not None]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is none of them")
+        raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is not one")
 
 
 def words(text: str) -> list[str]:

@@ -38,7 +38,7 @@ class Evaluate:
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
     def run(self, arguments: argparse.Namespace) -> None:
-        if maze.is_agent(arguments.run):
+        if runs.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
         refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")

@@ -120,7 +120,8 @@ class Train:
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         if arguments.task == "maze":
-            return maze.run_train(arguments)
+            maze.run_train(arguments)
+            return None
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.
         check_policy(settings.policy, arguments)

@@ -30,7 +30,7 @@ from lemn_tf.recipes import Phase
 from lemn_tf.text import Vocabulary
 
 BUCKETS = 3
-"""How many lengths the streams of one file are padded to: each is one XLA program."""
+"""How many lengths the streams of a file are padded to; each needs an XLA program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Settings:
         recipe, trainer: see `lemn_tf.recipes`; under "lemn", "a2c" has a recipe of its own.
         episodes: new lengths of phases by name.
         units: d in the paper.
-        hidden: width of h, for policies that have one; None for the paper's d / 4, or what the
-            recipe takes instead (`recipes.WIDE`).
+        hidden: width of h, for policies that have one; None for the paper's d / 4, or d if the
+            recipe is in `recipes.WIDE`.
         shuffle: the appendix's ablation, for policies that can.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
         room: whether the policy may learn with more slots first, where the recipe has such phases.
         window: how many facts back random memories reach, for all phases; None for the recipe's.
-            Long stories need it: a reader cannot begin with 75 facts.
+            Long stories need one: a reader does not learn from 75 facts at first.
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
@@ -84,7 +84,7 @@ class Settings:
 
     @property
     def chosen(self) -> str:
-        """The recipe that this comes to with its trainer."""
+        """The recipe in use, which may depend on the trainer."""
         return recipes.chosen(self.recipe, self.trainer)
 
     @property
@@ -95,7 +95,7 @@ class Settings:
 
     @property
     def _size(self) -> float:
-        """The size of memory for `recipes.get`: nothing gives an infinite one more room."""
+        """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
@@ -108,7 +108,7 @@ class Settings:
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> Settings:
-        """The same with so many episodes for the policy, where no length was asked for."""
+        """The same with `episodes` shared among the policy's phases that have no length yet."""
         lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
@@ -276,7 +276,7 @@ def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool
 
 
 def repeated(episode: dict[str, tf.Tensor], times: int) -> dict[str, tf.Tensor]:
-    """Every stream of a batch so many times, beside each other."""
+    """A batch with every stream `times` times, side by side."""
     return {name: tf.repeat(value, times, axis=0) for name, value in episode.items()}
 
 
@@ -296,7 +296,7 @@ def score(
         slots, jit_compile: see `lemn_tf.evaluation.rates`.
         store_questions: see `Settings`.
         renamings: read every story so many times instead, each time with names exchanged at random:
-            models that differ by chance on a few stories then differ less.
+            chance then matters less when a file has few stories.
 
     Returns:
         What `lemn_tf.evaluation.rates` returns, and how the file was read.
@@ -329,7 +329,7 @@ class Recollection(NamedTuple):
 def recollections(
     model: StreamReader, path: str | os.PathLike, count: int = 3
 ) -> list[Recollection]:
-    """Questions whose facts a sliding window has lost, one a story, as the model answers them.
+    """Questions whose facts a sliding window has lost, one from each story, with the answers.
 
     Args:
         model: a trained one.

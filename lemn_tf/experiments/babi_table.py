@@ -42,7 +42,7 @@ class Row:
 
 
 def _usual(episodes: int) -> tuple[int, ...]:
-    """Fewer in the columns that learn sooner, or cost more."""
+    """Fewer in the columns that learn sooner or take longer."""
     return tuple(int(episodes * share) for share in (1, 1, 0.6, 0.6, 0.5))
 
 

@@ -1,7 +1,7 @@
 """Mazes in the first person: maps, a renderer, pose tables and Gymnasium environments.
 
 The tasks are those of Oh et al., "Control of Memory, Active Perception, and Action in Minecraft"
-(ICML 2016): walk to the goal whose colour an indicator tile told at the start. Importing this
+(ICML 2016): an indicator tile near the start tells which of two goals to walk to. Importing this
 package registers `lemn/IMaze-v0` and `lemn/SingleIndicator-v0` with Gymnasium.
 
 >>> import gymnasium, lemn_tf.mazes

@@ -49,8 +49,8 @@ class Maze:
     """One map: its rows, the colour of its right goal, and a name.
 
     Args:
-        rows: the map, one string a row; see the module's text for the characters. The outermost
-            cells must all be `#`, so that neither an agent nor a ray of light can leave.
+        rows: the map, one string for each row; see the module's text for the characters. The
+            outermost cells must all be `#`, so that neither an agent nor a ray of light can leave.
         goal: the right goal, `"R"` or `"C"`. It must agree with the indicator.
         id: any name; used in files and messages only.
 
@@ -207,7 +207,7 @@ def goal_distance(maze: Maze) -> int | None:
 
 
 def load_jsonl(path: str | Path) -> list[Maze]:
-    """Reads maps from a file with one JSON object a line.
+    """Reads maps from a file with one JSON object on each line.
 
     Args:
         path: a file whose lines hold `rows` (a list of strings), `goal` (`"R"` or `"C"`) and,
@@ -263,9 +263,6 @@ def save_jsonl(path: str | Path, mazes: Iterable[Maze]) -> None:
     Args:
         path: the file to write; an existing one is replaced.
         mazes: the maps.
-
-    Returns:
-        None.
 
     Example: see `load_jsonl`.
     """

@@ -20,9 +20,10 @@ class MazeVectorEnv(VectorEnv):
         world: the tables, shared by all agents.
         num_envs: B.
         render_mode: None or `"rgb_array"`: `render()` gives the agents' views.
-        autoreset_mode: when a finished agent starts anew. `NEXT_STEP` (Gymnasium's default): on
-            the following step, whose action is ignored and whose reward is 0. `SAME_STEP`: at
-            once, with the old episode's end in `info["final_obs"]` and `info["final_info"]`.
+        autoreset_mode: when a finished agent starts a new episode. `NEXT_STEP` (Gymnasium's
+            default): on the following step, whose action is ignored and whose reward is 0.
+            `SAME_STEP`: at once, with the old episode's end in `info["final_obs"]` and
+            `info["final_info"]`.
             `DISABLED`: when `reset` is called with `options={"reset_mask": bool [B]}`.
 
     Example:

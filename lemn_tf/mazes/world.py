@@ -54,7 +54,7 @@ def imaze_rules(length: int) -> Rules:
 
     Training lengths (5, 7, 9) cost 0.04 a step for 50 steps, all others 0.02 for 100. A corridor
     of 100 cannot be walked in 100 steps, so from length 40, the longest of Oh et al., the limit
-    grows with the length: 2.5 steps a row, the ratio that length has.
+    grows with the length: 2.5 steps for each row, as at length 40.
 
     Args:
         length: length of the I-Maze.
@@ -242,15 +242,13 @@ def build(
     Example: see `World`.
     """
     mazes, camera = tuple(mazes), camera or Camera()
-    if rules is None:
-        rules = [default_rules(maze) for maze in mazes]
-    elif isinstance(rules, Rules):
-        rules = [rules] * len(mazes)
+    if rules is None or isinstance(rules, Rules):
+        rules = [rules or default_rules(maze) for maze in mazes]
     if len(rules) != len(mazes):
         raise ValueError(f"expected as many rules as mazes ({len(mazes)}), got {len(rules)}")
     scene = Scene.of(mazes)
     sizes = np.diff(scene.base, append=len(scene.cells))
-    free = np.flatnonzero(scene.cells < INNER)  # one place for each free cell, four poses a place
+    free = np.flatnonzero(scene.cells < INNER)  # each free cell is a place with four poses
     place_of = np.full(len(scene.cells), -1, np.int64)
     place_of[free] = np.arange(len(free))
     place_map = np.repeat(np.arange(len(mazes)), sizes)[free]

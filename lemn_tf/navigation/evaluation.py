@@ -103,7 +103,7 @@ class Evaluator:
             fresh = np.diff(maps, prepend=-1) > 0  # not the repeats
             results.append([x.numpy().reshape(-1, 4)[fresh] for x in self._play(course)])
         columns = [np.concatenate(parts) for parts in zip(*results, strict=True)]
-        return Endings(*columns, self.winnable)
+        return Endings._make([*columns, self.winnable])
 
 
 def evaluate(model: Navigator, world: World, jit_compile: bool = True) -> Endings:

@@ -41,11 +41,11 @@ def compact(walked: Walk, steps: int, course: Course) -> Batch:
         course: where it was walked.
 
     Returns:
-        The `Batch`, with frames numbered anew.
+        The `Batch`, with new numbers for the frames.
     """
     lengths = buckets(walked.valid.shape[1])[::-2][:3]  # three programs at most
     length = min(size for size in lengths if size >= steps)
-    walked = Walk(*(x[:, :length] for x in walked[:-1]), {})
+    walked = Walk._make([*(x[:, :length] for x in walked[:-1]), {}])
     frames, indicator = course.frames, course.indicator
     if frames.shape[0] > 128:
         seen = np.unique(walked.frame.numpy()[walked.valid.numpy()])
@@ -87,7 +87,7 @@ def losses(
         walked.ids[..., :-1],
     )
     values = tf.squeeze(model.critic(output), -1)
-    steps = tf.reduce_sum(tf.cast(walked.valid, tf.float32))
+    steps = count(walked.valid)
 
     def judged(logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor) -> Losses:
         return actor_critic_loss(
@@ -111,15 +111,14 @@ def losses(
     if recipe.guidance:
         total += guidance * guided(walked, logits, output[..., 0])
         known = walked.valid & ((output[..., 0] > 0) == walked.red)
-        shown["goal_known"] = tf.reduce_sum(tf.cast(known, tf.float32)) / steps
+        shown["goal_known"] = count(known) / steps
     if model.learns:
         free = walked.valid & tf.reduce_all(walked.ids != EMPTY, axis=-1)
         vectors = tf.gather(views.vectors, walked.entries)
         cells = Cells(vectors, walked.ids, walked.ids[..., -1] + 1, seed)
         drops = judged(model.memory.policy.replay(cells, walked.slot).logits, walked.slot, free)
         total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
-        choices = tf.maximum(tf.reduce_sum(tf.cast(free, tf.float32)), 1.0)
-        shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / choices
+        shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / tf.maximum(count(free), 1.0)
     shown |= endings(batch)
     return total / steps, {"loss": total / steps, **shown, "frames": steps}
 
@@ -148,10 +147,14 @@ def endings(batch: Batch) -> dict[str, tf.Tensor]:
         "length": ended.steps,
     }
     shown = {name: tf.reduce_mean(tf.cast(x, tf.float32)) for name, x in mean.items()}
-    finished = tf.cast(ended.finished, tf.float32)
-    held = tf.reduce_sum(tf.cast(ended.remembered, tf.float32) * finished)
-    shown["indicator_in_memory"] = held / tf.maximum(tf.reduce_sum(finished), 1.0)
+    held = count(ended.remembered & ended.finished)
+    shown["indicator_in_memory"] = held / tf.maximum(count(ended.finished), 1.0)
     return shown
+
+
+def count(marked: tf.Tensor) -> tf.Tensor:
+    """How many are True, as a float."""
+    return tf.reduce_sum(tf.cast(marked, tf.float32))
 
 
 def astray(logits: tf.Tensor, shortest: tf.Tensor) -> tf.Tensor:

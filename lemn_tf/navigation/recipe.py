@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Weights(NamedTuple):
-    """What falls in the course of a training.
+    """What changes in the course of a training.
 
     Attributes:
         rate: of Adam.
@@ -28,7 +28,7 @@ class Recipe:
         frames: length of the training, in steps of the environments.
         episodes: whole episodes in each update.
         maps: different maps in each update, each walked by `episodes / maps` agents with different
-            start headings; None draws map and heading anew for each episode.
+            start headings; None draws a map and a heading for each episode.
         learning_rate: of Adam, at the beginning.
         final_rate: share of it left at the end; falls linearly.
         clip: largest norm of the whole gradient.
@@ -68,7 +68,7 @@ class Recipe:
             )
 
     def at(self, done: float) -> Weights:
-        """What changes in the course of a training, where `done` of it, 0 to 1, is behind."""
+        """The weights when a share `done` of the training, 0 to 1, is over."""
         final = self.entropy if self.final_entropy is None else self.final_entropy
         return Weights(
             rate=self.learning_rate * (1.0 - (1.0 - self.final_rate) * done),

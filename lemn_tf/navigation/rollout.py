@@ -33,8 +33,8 @@ class Walk(NamedTuple):
         action: int32, taken on seeing it.
         shortest: bool `[B, T, 3]`, which actions were on a shortest way to the right goal.
         red: bool, whether the right goal is the red one.
-        reward: received for it; 0 behind the end.
-        valid: bool, False behind the end.
+        reward: received for it; 0 after the end of the episode.
+        valid: bool, False after the end.
         entries: int32 `[B, T, N + 1]`, frames in memory and, last, the current one.
         ids: int64 `[B, T, N + 1]`, the steps they were seen at, -1 = unused.
         slot: int32, which of them was forgotten.
