@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from lemn_tf import retention
-from lemn_tf.commands import maze
+from lemn_tf.commands import documents, maze
 from lemn_tf.commands.common import amount, whole_number, words
 from lemn_tf.commands.progress import Bar
 from lemn_tf.experiments import babi
@@ -116,11 +116,13 @@ class Train:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
         add_babi_arguments(tasks.add_parser("babi", help="question answering on text streams"))
+        asked = tasks.add_parser("documents", help="questions about documents, answered by a span")
+        documents.add_train_arguments(asked)
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
-        if arguments.task == "maze":
-            maze.run_train(arguments)
+        if arguments.task in ("maze", "documents"):
+            {"maze": maze, "documents": documents}[arguments.task].run_train(arguments)
             return None
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.

@@ -48,6 +48,7 @@ class Settings:
         view: what the policy sees of a slot, see `WordReader`.
         weights: how often documents of each question file come, relative to the others.
         limit: read only so many word vectors.
+        reader_from: a run whose trained reader is taken instead of training one.
         seed: of everything random.
     """
 
@@ -65,6 +66,7 @@ class Settings:
     view: tuple[str, ...] = ("hand", "words", "slot")
     weights: tuple[float, ...] | None = None
     limit: int | None = None
+    reader_from: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -126,8 +126,10 @@ class SpanTrainer(keras.Model):
 
 
 def optimizer(rate: float, updates: int, final: float = 0.03) -> keras.optimizers.Optimizer:
-    """Adam with a falling rate, clipped, whose averaged weights are the ones to test with."""
+    """Adam with a falling rate, clipped, whose averaged weights are the ones to test with.
+
+    The average reaches back 1,000 updates, or a twentieth of a shorter training.
+    """
     schedule = keras.optimizers.schedules.CosineDecay(rate, updates, final)
-    return keras.optimizers.Adam(
-        schedule, global_clipnorm=5.0, use_ema=True, ema_momentum=0.999, weight_decay=None
-    )
+    momentum = min(0.999, 1.0 - 20.0 / max(updates, 40))
+    return keras.optimizers.Adam(schedule, global_clipnorm=5.0, use_ema=True, ema_momentum=momentum)

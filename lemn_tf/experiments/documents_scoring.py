@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from lemn_tf.experiments.documents_evidence import with_arrival
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
-from lemn_tf.pipelines.answers import normalize
 from lemn_tf.pipelines.embeddings import Words
+from lemn_tf.pipelines.qa_files import QaFile
 from lemn_tf.wordlist import WordList
 
 
@@ -125,31 +125,24 @@ def _rows(collection, batch, told) -> list[Answered]:
     return rows
 
 
-def merged(answered: Sequence[Answered]) -> dict[int, str]:
-    """One answer a question: confidences are summed by normal form, and the largest sum wins.
-
-    Of the texts with that normal form, the most confident one is given.
-    """
-    sums: dict[int, dict[str, float]] = {}
-    texts: dict[tuple[int, str], Answered] = {}
+def by_key(
+    collection: files.Collection, answered: Sequence[Answered], domain: str
+) -> dict[str, list[Answered]]:
+    """The answers that compete for each official key; see `triviaqa_scoring`."""
+    found: dict[str, list[Answered]] = {}
     for one in answered:
-        key = normalize(one.text)
-        table = sums.setdefault(one.question, {})
-        table[key] = table.get(key, 0.0) + one.confidence
-        before = texts.get((one.question, key))
-        if before is None or one.confidence > before.confidence:
-            texts[one.question, key] = one
-    return {
-        question: texts[question, max(table, key=lambda key: table[key])].text
-        for question, table in sums.items()
-    }
+        question = collection.questions[one.question].id
+        name = collection.entries[one.document].name
+        found.setdefault(official.prediction_key(question, name, domain), []).append(one)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
 class Marks:
-    """How questions were answered, one row each.
+    """How questions were answered, one row for each official key.
 
     Attributes:
+        keys: `QuestionId`, or `QuestionId--Filename` outside the Wikipedia domain.
         exact, f1: 0 to 1.
         in_memory: whether a right answer was in memory, of any document.
         held: whether a document holds one at all.
@@ -157,49 +150,68 @@ class Marks:
             question has none.
     """
 
+    keys: tuple[str, ...]
     exact: np.ndarray
     f1: np.ndarray
     in_memory: np.ndarray
     held: np.ndarray
     document: np.ndarray
 
-
-def marks(collection: files.Collection, answered: Sequence[Answered]) -> Marks:
-    """Marks every question of a collection; one without an answer counts 0."""
-    predictions = merged(answered)
-    count = len(collection.questions)
-    exact, f1 = np.zeros(count), np.zeros(count)
-    in_memory, held = np.zeros(count, bool), np.zeros(count, bool)
-    document = np.full(count, -1)
-    for one in reversed(answered):
-        in_memory[one.question] |= one.in_memory
-        held[one.question] |= one.held
-        document[one.question] = one.document
-    for i, question in enumerate(collection.questions):
-        if i in predictions and question.normalized_aliases:
-            exact[i], f1[i] = official.mark(predictions[i], question.normalized_aliases)
-    return Marks(exact, f1, in_memory, held, document)
+    def __len__(self) -> int:
+        return len(self.keys)
 
 
-def summary(marked: Marks) -> dict[str, Any]:
+def mark(
+    truths: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    answers: Mapping[str, Sequence[Answered]],
+) -> Marks:
+    """Marks every key; one without an answer counts 0."""
+    keys = tuple(truths)
+    pairs = [
+        official.best(predictions[key], truths[key]) if key in predictions else (False, 0.0)
+        for key in keys
+    ]
+    said = [answers.get(key, ()) for key in keys]
+    return Marks(
+        keys,
+        exact=np.array([float(pair[0]) for pair in pairs]),
+        f1=np.array([pair[1] for pair in pairs]),
+        in_memory=np.array([any(one.in_memory for one in each) for each in said], bool),
+        held=np.array([any(one.held for one in each) for each in said], bool),
+        document=np.array([each[0].document if each else -1 for each in said]),
+    )
+
+
+def summary(marks: Marks) -> dict[str, Any]:
     """Percentages over all questions, and over those whose document holds an answer."""
 
-    def percent(values):
-        return round(100 * float(np.mean(values)), 3) if len(values) else None
+    def part(which):
+        names = {"exact_match": "exact", "f1": "f1", "answer_in_memory": "in_memory"}
+        shown: dict[str, Any] = {
+            name: round(100 * float(np.mean(getattr(marks, field)[which])), 3)
+            if which.any()
+            else None
+            for name, field in names.items()
+        }
+        return {**shown, "questions": int(which.sum())}
 
-    held = marked.held
-    return {
-        "exact_match": percent(marked.exact),
-        "f1": percent(marked.f1),
-        "answer_in_memory": percent(marked.in_memory),
-        "questions": len(marked.exact),
-        "held": {
-            "exact_match": percent(marked.exact[held]),
-            "f1": percent(marked.f1[held]),
-            "answer_in_memory": percent(marked.in_memory[held]),
-            "questions": int(held.sum()),
-        },
-    }
+    return {**part(np.ones(len(marks), bool)), "held": part(marks.held)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of a question file.
+
+    Attributes:
+        told: what `lemn evaluate` shows.
+        predictions: the answers by official key.
+        marks: of every key; None for a file without answers.
+    """
+
+    told: dict[str, Any]
+    predictions: dict[str, str]
+    marks: Marks | None
 
 
 def score(
@@ -207,32 +219,34 @@ def score(
     qa: str | os.PathLike,
     evidence: str | os.PathLike,
     slots: int | None = None,
-) -> tuple[dict[str, Any], dict[str, str], Marks]:
+) -> Result:
     """Answers every question of a file.
 
     Args:
         model: of documents.
-        qa: question file in TriviaQA's format.
+        qa: question file in TriviaQA's format; without answers there are predictions only.
         evidence: folder of its documents.
         slots: another size of the memory.
-
-    Returns:
-        What `lemn evaluate` shows, the predictions by question id, and the marks.
     """
     collection = files.read(qa, evidence)
-    answered = answer(model, collection, slots)
-    marked = marks(collection, answered)
-    predictions = {collection.questions[i].id: text for i, text in merged(answered).items()}
-    told = {
-        **summary(marked),
+    domain = QaFile(qa).header.get("Domain", "Wikipedia")
+    answers = by_key(collection, answer(model, collection, slots), domain)
+    predictions = {
+        key: official.merge((one.text, one.confidence) for one in several)
+        for key, several in answers.items()
+    }
+    told: dict[str, Any] = {
         "documents": len(collection),
         "missing_documents": len(collection.missing),
         "policy": model.memory.policy.name,
         "question_aware": model.memory.policy.question_aware,
         "slots": slots or model.memory.slots,
-        "data": str(qa),
+        "data": os.path.basename(qa),
     }
-    return told, predictions, marked
+    if not any(question.aliases for question in collection.questions):
+        return Result({"questions": len(collection.questions), **told}, predictions, None)
+    marks = mark(official.gold(qa), predictions, answers)
+    return Result({**summary(marks), **told}, predictions, marks)
 
 
 def bootstrap(

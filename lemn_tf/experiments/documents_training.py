@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -54,9 +55,10 @@ def train(
 def _train_reader(reader, settings, data, run, told) -> None:
     """Memories that hold the answer, three quarters of the time at random, then hard ones."""
     saved = run.folder / "reader.npz"
-    if saved.exists():
-        told(f"reader: taken from {saved}")
-        documents.load_weights(reader, saved)
+    given = saved if settings.reader_from is None else Path(settings.reader_from) / saved.name
+    if settings.reader_from is not None or saved.exists():
+        documents.load_weights(reader, given)
+        told(f"reader: taken from {given}")
         return
     trainer, done = reading.SpanTrainer(reader), 0
     for name, share, rate, hard in (("random", 0.75, 2e-3, 0.0), ("hard", 0.25, 1e-3, 0.6)):
