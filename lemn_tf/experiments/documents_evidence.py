@@ -169,7 +169,7 @@ def _joined(name: str, parts: Sequence[dict[str, np.ndarray]]) -> Evidence:
 
 
 def padded(documents: Sequence[Evidence], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Documents as arrays `[B, T, ...]` or `[B, Q, T]`, with `length` `[B]` and `asked` `[B, Q]`."""
+    """Documents as arrays `[B, T, ...]` or `[B, Q, T]`, with their `length` and who is `asked`."""
     steps = max(document.slots for document in documents)
     questions = max(len(document.questions) for document in documents)
     arrays: dict[str, np.ndarray] = {

@@ -39,16 +39,14 @@ def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> tf.Tenso
     shape = tf.concat([tf.shape(answers)[:2], [steps]], axis=0)
     draw = tf.random.stateless_uniform(shape, seed, 1e-6, 1.0)
     score = -tf.math.log(-tf.math.log(draw))
-    slots = {"stem": batch["items"]["stem"][:, None]}
+    held = {"stem": batch["items"]["stem"][:, None]}
     asked = {name: leaf[:, :, None] for name, leaf in batch["questions"].items()}
-    share = overlap(slots, asked)  # [B, Q, T]
-    chosen = (
-        tf.random.stateless_uniform(tf.shape(answers)[:2], seed + tf.constant([0, 1], seed.dtype))
-        < hard
-    )
+    share = overlap(held, asked)  # [B, Q, T]
+    others = [seed + tf.constant([0, k], seed.dtype) for k in (1, 2)]
+    chosen = tf.random.stateless_uniform(tf.shape(answers)[:2], others[0]) < hard
     score += tf.where(chosen[..., None], SHARPNESS * share, 0.0)
     # One right span, drawn evenly, brings its slot; no other slot can come before it.
-    which = tf.random.stateless_uniform(tf.shape(answers), seed + tf.constant([0, 2], seed.dtype))
+    which = tf.random.stateless_uniform(tf.shape(answers), others[1])
     which = tf.argmax(tf.where(answers >= 0, which, -1.0), axis=-1)
     right = tf.gather(answers, which, batch_dims=2)
     ids = tf.range(steps)
