@@ -27,7 +27,6 @@ from lemn_tf.retention import RetentionPolicy
 LEARNED_FROM = ("vectors", "right", "total", "holds")
 
 
-@keras.saving.register_keras_serializable("lemn_tf")
 class KeepingTrainer(RetentionTrainer):
     """Trains the policy of a memory on documents as `padded` gives them.
 
@@ -78,14 +77,6 @@ class KeepingTrainer(RetentionTrainer):
 
     def report(self, data, loss, answers, logs):
         return self.show({"loss": loss, **logs})
-
-    def get_config(self):
-        memory = keras.saving.serialize_keras_object(self.memory)
-        return {**super().get_config(), "memory": memory, "dropout": self.dropout}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "memory": keras.saving.deserialize_keras_object(config["memory"])})
 
 
 def worth(right: tf.Tensor, total: tf.Tensor, holds: tf.Tensor, kept: tf.Tensor):
@@ -180,6 +171,40 @@ def bare(policy: RetentionPolicy, width: int, slots: int) -> EpisodicMemory:
     if policy.built:
         memory.policy.set_weights(policy.get_weights())
     return memory
+
+
+def begin(
+    policy: RetentionPolicy,
+    documents: Sequence[Evidence],
+    ridge: float = 1000.0,
+    spread: float = 2.0,
+) -> None:
+    """Lets a policy with a linear part begin with the best linear judgement of a slot by itself.
+
+    That is a ridge regression of how many questions a slot answers, each question counting once
+    whatever the number of slots that answer it. The rest of the policy begins with no opinion.
+
+    Args:
+        policy: built, with `skip=True`; others are left as they are.
+        documents: with vectors that are `standardised`.
+        ridge: weight of the penalty.
+        spread: standard deviation of the logits it begins with.
+    """
+    if not getattr(policy, "skip", False):
+        return
+    x = np.concatenate([document.vectors for document in documents])
+    y = np.concatenate([_share(document) for document in documents])
+    w = np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+    w *= spread / max(float(np.std(x @ w)), 1e-6)
+    policy.alone.kernel.assign(-w[:, None])
+    policy.importance.kernel.assign(np.zeros(policy.importance.kernel.shape))
+
+
+def _share(document: Evidence) -> np.ndarray:
+    """How many questions each slot answers, relative to the mean slot."""
+    holds = document.holds.astype(np.float64)
+    share = holds / np.maximum(holds.sum(axis=1, keepdims=True), 1.0)
+    return share.sum(axis=0) * document.slots / max(1, len(holds))
 
 
 def train(

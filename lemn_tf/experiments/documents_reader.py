@@ -70,7 +70,6 @@ def with_memories(
     return data.enumerate(start).map(add, num_parallel_calls=1, deterministic=True).prefetch(2)
 
 
-@keras.saving.register_keras_serializable("lemn_tf")
 class SpanTrainer(keras.Model):
     """Trains a reader by `fit` on batches with memories; see `with_memories`.
 
@@ -113,14 +112,6 @@ class SpanTrainer(keras.Model):
     @property
     def metrics(self):
         return [self.loss_of, self.right]
-
-    def get_config(self):
-        reader = keras.saving.serialize_keras_object(self.reader)
-        return {**super().get_config(), "reader": reader}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
 
 
 def optimizer(rate: float, updates: int, final: float = 0.03) -> keras.optimizers.Optimizer:

@@ -127,6 +127,7 @@ def _train_policy(model, settings, data, run, told) -> None:
         model.memory.encoder.matching.standardise(said)
         ready = policies.by_question(ready, ready)
     memory = policies.bare(model.memory.policy, ready[0].vectors.shape[-1], settings.slots)
+    policies.begin(memory.policy, ready)
     trainer = policies.train(
         memory,
         ready,

@@ -128,7 +128,7 @@ def spans(start: tf.Tensor, end: tf.Tensor, live: tf.Tensor, longest: int) -> tf
     end = tf.pad(end, [*lead, [0, longest - 1]], constant_values=IMPOSSIBLE)
     ends = tf.stack([end[..., k : k + length] for k in range(longest)], axis=-1)
     scores = tf.where(live, start, IMPOSSIBLE)[..., None] + ends
-    return tf.maximum(scores, IMPOSSIBLE)
+    return tf.where(scores > 0.5 * IMPOSSIBLE, scores, IMPOSSIBLE)
 
 
 def normalised(scores: tf.Tensor) -> tf.Tensor:
