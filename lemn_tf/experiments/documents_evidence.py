@@ -104,11 +104,33 @@ def gather(
     words: Words,
     idf: np.ndarray,
     layout: pipeline.Layout = pipeline.Layout(),  # noqa: B008 (frozen)
+    read: bool = True,
 ) -> list[Evidence]:
-    """Reads every slot of every document with every question."""
+    """Reads every slot of every document with every question.
+
+    Args:
+        reader: trained.
+        collection: the documents.
+        words, idf: as the reader was trained.
+        layout: how documents become slots, and which spans count as answers.
+        read: whether to ask the reader. Without, everything but A, Z, `best` and `spans` is there:
+            enough to learn what a policy should keep by whether an answer is in memory.
+    """
     lexical = reader.lexical()
 
     def look(batch):
+        items = batch["items"]
+        asked = {name: leaf[:, :, None] for name, leaf in batch["questions"].items()}
+        ids = tf.range(tf.shape(items["words"])[1])
+        found = {
+            "vectors": reader.summary(items),
+            "lexical": lexical.view(items),
+            "holds": tf.reduce_any(batch["answers"][..., 0, None] == ids, axis=2),
+            "shared": overlap({"stem": items["stem"][:, None]}, asked),
+        }
+        return {**found, **(said(batch) if read else _unread(found["holds"]))}
+
+    def said(batch):
         items = batch["items"]
         codes, query = reader.encode(items), reader.ask(batch["questions"])
         right, total, scores = reader.evidence(query, codes, batch["answers"])
@@ -120,17 +142,8 @@ def gather(
         offsets = batch["offsets"][:, None]  # [B, 1, T, L, 2]
         offsets = tf.broadcast_to(offsets, tf.concat([shape[:3], tf.shape(offsets)[3:]], axis=0))
         found = [tf.gather(offsets[..., k], at, batch_dims=3) for k, at in ((0, start), (1, end))]
-        asked = {name: leaf[:, :, None] for name, leaf in batch["questions"].items()}
-        return {
-            "vectors": reader.summary(items),
-            "lexical": lexical.view(items),
-            "right": right,
-            "total": total,
-            "best": tf.reduce_max(flat, axis=-1),
-            "holds": right > -1e8,
-            "shared": overlap({"stem": items["stem"][:, None]}, asked),
-            "spans": tf.stack(found, axis=-1),
-        }
+        best = tf.reduce_max(flat, axis=-1)
+        return {"right": right, "total": total, "best": best, "spans": tf.stack(found, axis=-1)}
 
     look = tf.function(look, autograph=False, reduce_retracing=True)
     parts: dict[int, list] = {}
@@ -142,6 +155,14 @@ def gather(
         for row, document in enumerate(batch["document"].numpy()):
             parts.setdefault(int(document), []).append(_row(seen, batch, row))
     return [_joined(collection.entries[number].name, parts[number]) for number in sorted(parts)]
+
+
+def _unread(holds: tf.Tensor) -> dict[str, tf.Tensor]:
+    """What stands in the place of what a reader would say: nothing is ever answered."""
+    nothing = tf.fill(tf.shape(holds), -1e9)
+    zero = tf.zeros(tf.shape(holds))
+    spans = tf.zeros([*tf.unstack(tf.shape(holds)), 2], tf.int32)
+    return {"right": nothing, "total": zero, "best": zero, "spans": spans}
 
 
 PER_SLOT = ("vectors", "lexical")

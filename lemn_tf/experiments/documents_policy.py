@@ -231,6 +231,7 @@ def train(
         seed: of everything random.
     """
     random = np.random.default_rng(seed)
+    batch_size = min(batch_size, len(documents))
     trainer = KeepingTrainer(memory, dropout)
     longest = max(document.slots for document in documents)
     steps = min(steps or longest, longest)
@@ -250,10 +251,11 @@ def train(
         for _ in range(epochs):
             order = random.permutation(len(documents))
             cut = list(windows([documents[i] for i in order], steps, random))
+            cut *= 1 if len(cut) >= batch_size else batch_size
             for start in range(0, len(cut) - batch_size + 1, batch_size):
                 yield _fixed(cut[start : start + batch_size], steps, questions)
 
-    example = _fixed(list(windows(documents[:batch_size], longest, random)), steps, questions)
+    example = _fixed(list(documents[:1]), steps, questions)
     signature = {
         name: tf.TensorSpec([batch_size, *leaf.shape[1:]], leaf.dtype)
         for name, leaf in example.items()
@@ -281,10 +283,15 @@ def _fixed(documents: list[Evidence], steps: int, questions: int) -> dict[str, n
     return whole
 
 
+def size_of(document: Evidence, slots: float) -> int:
+    """N for a document: `slots`, or that share of its own slots if below 1."""
+    return max(1, round(slots * document.slots)) if slots < 1 else int(slots)
+
+
 def kept_by(
     memory: EpisodicMemory,
     documents: Sequence[Evidence],
-    slots: int | float | None = None,
+    slots: float | None = None,
     see: str = "vectors",
     seed: int = 0,
 ) -> list[np.ndarray]:
@@ -299,10 +306,7 @@ def kept_by(
     """
     kept: list[np.ndarray] = [np.zeros(0, np.int64)] * len(documents)
     seeds = tf.constant([seed, 0]) if memory.policy.stochastic else None
-    sizes = [
-        max(1, round(slots * document.slots)) if slots is not None and slots < 1 else slots
-        for document in documents
-    ]
+    sizes = [None if slots is None else size_of(document, slots) for document in documents]
     for size in dict.fromkeys(sizes):
         group = [i for i, one in enumerate(sizes) if one == size]
         for part in by_length([documents[i] for i in group], 64):

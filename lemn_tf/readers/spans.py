@@ -188,10 +188,12 @@ def evidence(scores: tf.Tensor, ids: tf.Tensor, targets: Any) -> tf.Tensor:
         ids: `[..., M]`, the slots' positions in the stream.
         targets: `[..., K, 3]`, see the module's first lines.
     """
-    slots, words, longest = scores.shape[-3:]
+    words, longest = scores.shape[-2:]
+    slots = scores.shape[-3] or tf.shape(scores)[-3]
     index, inside = places(ids, targets, words, longest)
     flat = tf.reshape(scores, [-1, slots * words * longest])
-    at = tf.gather(flat, tf.reshape(index, [-1, index.shape[-1]]), batch_dims=1)
+    most = index.shape[-1] or tf.shape(index)[-1]
+    at = tf.gather(flat, tf.reshape(index, [-1, most]), batch_dims=1)
     at = tf.reshape(at, tf.shape(index))
     here = tf.range(slots)[:, None] == (index // (words * longest))[..., None, :]  # [..., M, K]
     at = tf.where(here & inside[..., None, :], at[..., None, :], IMPOSSIBLE)

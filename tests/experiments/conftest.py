@@ -8,23 +8,10 @@ import numpy as np
 import pytest
 
 COLOURS = ("red", "green", "blue", "white", "black", "brown")
-FILLER = [
-    "the",
-    "old",
-    "people",
-    "there",
-    "say",
-    "that",
-    "nothing",
-    "ever",
-    "happens",
-    "and",
-    "that",
-    "every",
-    "day",
-    "is",
-    "long",
-]
+FILLER = (
+    *("the", "old", "people", "there", "say", "that", "nothing", "ever"),
+    *("happens", "and", "every", "day", "is", "long", "but", "quiet"),
+)
 
 
 def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> SimpleNamespace:
