@@ -308,12 +308,17 @@ def kept_by(
     seeds = tf.constant([seed, 0]) if memory.policy.stochastic else None
     sizes = [None if slots is None else size_of(document, slots) for document in documents]
     for size in dict.fromkeys(sizes):
+
+        @tf.function(autograph=False, reduce_retracing=True)
+        def run(vectors, length, size=size):
+            live = tf.sequence_mask(length, tf.shape(vectors)[1])
+            return memory(vectors, mask=live, seed=seeds, slots=size)[0].ids
+
         group = [i for i, one in enumerate(sizes) if one == size]
         for part in by_length([documents[i] for i in group], 64):
             chosen = [group[i] for i in part]
             given = padded([documents[i] for i in chosen], [see])
-            live = tf.sequence_mask(given["length"], given[see].shape[1])
-            state, _ = memory(tf.constant(given[see]), mask=live, seed=seeds, slots=size)
+            ids = run(tf.constant(given[see]), tf.constant(given["length"])).numpy()
             for row, i in enumerate(chosen):
-                kept[i] = state.ids[row].numpy()
+                kept[i] = ids[row]
     return kept
