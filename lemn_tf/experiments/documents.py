@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -16,7 +15,7 @@ import numpy as np
 
 from lemn_tf import retention
 from lemn_tf.experiments import documents_evidence as evidence
-from lemn_tf.files import replacing
+from lemn_tf.loop import save_arrays
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
@@ -135,26 +134,31 @@ def build(settings: Settings, data: Data) -> StreamReader:
     return StreamReader(reader, settings.slots, settings.make_policy(), known)
 
 
-def save_weights(reader: WordReader, path: Path) -> None:
+def save_weights(reader: WordReader, path: str | os.PathLike) -> None:
     """Writes the weights of a reader by name, without its word vectors."""
-    named = {_name(weight): weight.numpy() for weight in reader.weights if weight.name != "table"}
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **named)
+    named = {name: weight.numpy() for name, weight in _named(reader).items() if name != "table"}
+    save_arrays(path, **named)
 
 
 def load_weights(reader: WordReader, path: str | os.PathLike) -> None:
-    """Takes the weights that `save_weights` wrote; those of the view may be missing."""
+    """Takes the weights that `save_weights` wrote; those of the view may be other ones."""
     with np.load(path, allow_pickle=False) as file:
-        for weight in reader.weights:
-            name = _name(weight)
+        for name, weight in _named(reader).items():
             if name in file.files and file[name].shape == tuple(weight.shape):
                 weight.assign(file[name])
-            elif weight.trainable and not name.startswith("view"):
+            elif weight.trainable and not name.startswith("view/"):
                 raise ValueError(
                     f"{path}: expected weights {name} of shape {tuple(weight.shape)}, found "
                     f"{file[name].shape if name in file.files else 'none'}"
                 )
 
 
-def _name(weight: keras.Variable) -> str:
-    return "/".join(weight.path.split("/")[1:])
+def _named(reader: WordReader) -> dict[str, keras.Variable]:
+    """The weights of a reader by the name of their layer and their own."""
+    named = {}
+    for weight in reader.weights:
+        owner, own = weight.path.split("/")[-2:]
+        named[own if owner == reader.name else f"{owner}/{own}"] = weight
+    if len(named) != len(reader.weights):
+        raise ValueError(f"expected weights of {reader.name} to have names of their own")
+    return named

@@ -98,11 +98,16 @@ class BiDAF(WordReader):
         both = width + units
         self.gates = [
             keras.layers.Dense(
-                both, activation="sigmoid", bias_initializer=keras.initializers.Constant(-1.0)
+                both,
+                activation="sigmoid",
+                bias_initializer=keras.initializers.Constant(-1.0),
+                name=f"gate_{k}",
             )
-            for _ in range(2)
+            for k in range(2)
         ]
-        self.changes = [keras.layers.Dense(both, activation="relu") for _ in range(2)]
+        self.changes = [
+            keras.layers.Dense(both, activation="relu", name=f"change_{k}") for k in range(2)
+        ]
         self.context = BiLSTM(units, name="context")
         self.trilinear = self.add_weight(
             shape=(3, 2 * units), initializer=keras.initializers.RandomNormal(stddev=0.1), name="s"
