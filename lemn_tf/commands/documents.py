@@ -3,6 +3,7 @@
 lemn train documents --qa F... --evidence DIR... --embeddings F --policy st-lemn --out RUN
 lemn evaluate RUN --qa F --evidence DIR --json --predictions F
 lemn compare RUN... --qa F --evidence DIR --policies fifo,salient
+lemn reproduce documents RUN --sets DIR...
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rich.table import Table
 from lemn_tf import runs
 from lemn_tf.commands.common import whole_number
 from lemn_tf.evaluation import with_rule
-from lemn_tf.experiments import documents, documents_training
+from lemn_tf.experiments import documents, documents_report, documents_training
 from lemn_tf.experiments import documents_scoring as scoring
 from lemn_tf.files import write_atomically
 
@@ -113,6 +114,23 @@ def sentence(told: dict) -> str:
     if told["missing_documents"]:
         text += f"; {told['missing_documents']:,} documents are missing"
     return text
+
+
+def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lemn reproduce documents`."""
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a trained run or preset, whose reader is used throughout")
+    sets = "sets, each with qa/wikipedia-{train,dev}.json and evidence/"
+    add("--sets", nargs="+", required=True, metavar="DIR", help=sets)
+    add("--seeds", type=whole_number(1), default=3, help="trainings of each learned policy")
+    add("--results", default="results", metavar="DIR", help="for the tables")
+
+
+def run_reproduce(arguments: argparse.Namespace) -> None:
+    """Runs the cells of the table that have no result yet, and writes it."""
+    model, given = runs.load(arguments.run), arguments
+    path = documents_report.reproduce(model, given.sets, given.results, given.seeds, print)
+    print(f"wrote {path}")
 
 
 def run_compare(arguments: argparse.Namespace) -> None:

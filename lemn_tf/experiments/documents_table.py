@@ -36,6 +36,7 @@ RULES = {
 }
 """Rules that do not know the question, and what they see of a slot."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
+MARKS = ("exact", "f1", "in_memory")
 LABELS = pipeline.Layout(longest=20)
 """An answer of any length that lies within a slot counts as in memory."""
 
@@ -58,30 +59,31 @@ def read_side(model: StreamReader, folder: str | Path, name: str, read: bool) ->
     return Side(collection, seen)
 
 
-def chosen(document: Evidence, kept: np.ndarray) -> np.ndarray:
-    """The slot that the reader answers each question from, `[Q]`."""
-    slots = kept[kept >= 0]
-    return slots[np.argmax(document.best[:, slots], axis=1)]
+Kept = Sequence[np.ndarray] | Sequence[Sequence[np.ndarray]]
+"""Ids of the slots kept of each document, or of each document for each of its questions."""
 
 
-def marks(side: Side, kept: Sequence[np.ndarray]) -> dict[str, list[float]]:
+def marks(side: Side, kept: Kept) -> dict[str, list[float]]:
     """Exact match, F1 and answer in memory of every question, document by document.
 
     Args:
         side: what was asked.
-        kept: ids of the slots in memory at the end of each document.
+        kept: what was in memory at the end of each document.
     """
     told: dict[str, list[float]] = {"exact": [], "f1": [], "in_memory": [], "document": []}
     numbers = {entry.name: i for i, entry in enumerate(side.collection.entries)}
     for document, ids in zip(side.documents, kept, strict=True):
         text = side.collection[numbers[document.name]]
-        for q, slot in enumerate(chosen(document, ids)):
+        for q in range(len(document.questions)):
+            one = ids if isinstance(ids, np.ndarray) else ids[q]
+            one = one[one >= 0]
+            slot = one[np.argmax(document.best[q, one])]
             said = text.between(*document.spans[q, slot])
             question = side.collection.questions[document.questions[q]]
             exact, f1 = official.best(said, question.normalized_aliases)
             told["exact"].append(float(exact))
             told["f1"].append(round(float(f1), 4))
-            told["in_memory"].append(float(document.holds[q, ids[ids >= 0]].any()))
+            told["in_memory"].append(float(document.holds[q, one].any()))
             told["document"].append(numbers[document.name])
     return told
 
@@ -133,6 +135,34 @@ def learned(
     return policies.kept_by(memory, unseen, slots)
 
 
+def aware_rule(side: Side, slots: float) -> list[list[np.ndarray]]:
+    """What `overlap` keeps of each document for each of its questions."""
+    return [
+        [
+            np.sort(np.argsort(-row, kind="stable")[: policies.size_of(document, slots)])
+            for row in document.shared
+        ]
+        for document in side.documents
+    ]
+
+
+def aware(
+    train: Side, dev: Side, name: str, slots: int, seed: int, **options: Any
+) -> list[list[np.ndarray]]:
+    """What a policy that knows the question keeps of each document for each of its questions."""
+    ready = policies.standardised(train.documents, train.documents)
+    unseen = policies.standardised(dev.documents, train.documents)
+    rows = policies.by_question(ready, ready)
+    rows = [row for row in rows if row.holds.any()]
+    asked = policies.by_question(unseen, ready)
+    memory = policies.make(name, rows[0].vectors.shape[-1], slots, units=32, hidden=32, skip=True)
+    policies.begin(memory.policy, rows, ridge=3000.0)
+    if options.get("epochs", 1):
+        policies.train(memory, rows, steps=40, batch_size=64, seed=seed, **options)
+    kept = iter(policies.kept_by(memory, asked, slots))
+    return [[next(kept) for _ in document.questions] for document in unseen]
+
+
 class Cells:
     """Results in a folder, one file each."""
 
@@ -153,8 +183,16 @@ class Cells:
 
 
 def summary(told: dict[str, list[float]]) -> dict[str, Any]:
-    """Means in percent, and the marks themselves for a bootstrap."""
-    means = {name: round(100 * float(np.mean(told[name])), 2) for name in ("exact", "f1")}
-    aim = round(100 * float(np.mean(told["in_memory"])), 2)
-    marked = {f"marks_{name}": told[name] for name in ("exact", "in_memory", "document")}
-    return {**means, "in_memory": aim, "questions": len(told["exact"]), **marked}
+    """Means in percent, and for a bootstrap the counts of each document.
+
+    `documents` has for each document how many questions there are, how many were answered exactly,
+    and for how many an answer was in memory.
+    """
+    means = {name: round(100 * float(np.mean(told[name])), 2) for name in MARKS}
+    _, which = np.unique(told["document"], return_inverse=True)
+    rows = [
+        np.bincount(which),
+        *(np.bincount(which, told[name]) for name in ("exact", "in_memory")),
+    ]
+    counts = np.stack(rows, axis=1).astype(int).tolist()
+    return {**means, "questions": len(which), "documents": counts}
