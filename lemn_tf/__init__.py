@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from lemn_tf.episode import Episode
     from lemn_tf.layer import EpisodicMemory
     from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
+    from lemn_tf.live import LiveReader
     from lemn_tf.memory import MemoryState
     from lemn_tf.model import StreamReader
     from lemn_tf.retention import Decision, RetentionPolicy
-    from lemn_tf.runs import from_preset, load
+    from lemn_tf.runs import Preset, from_preset, load, presets
     from lemn_tf.text import Vocabulary
 
 __version__ = "0.1.0"
@@ -34,9 +35,11 @@ __all__ = [
     "Episode",
     "EpisodicMemory",
     "Hindsight",
+    "LiveReader",
     "MemoryModel",
     "MemoryState",
     "Objective",
+    "Preset",
     "RetentionPolicy",
     "Rollout",
     "StreamReader",
@@ -44,6 +47,7 @@ __all__ = [
     "from_preset",
     "load",
     "memory",
+    "presets",
     "readers",
     "retention",
 ]
@@ -56,15 +60,18 @@ _NAMES = {
     "Episode": "episode",
     "EpisodicMemory": "layer",
     "Hindsight": "learning",
+    "LiveReader": "live",
     "MemoryModel": "learning",
     "MemoryState": "memory",
     "Objective": "learning",
+    "Preset": "runs",
     "RetentionPolicy": "retention",
     "Rollout": "learning",
     "StreamReader": "model",
     "Vocabulary": "text",
     "from_preset": "runs",
     "load": "runs",
+    "presets": "runs",
 }
 """The other public names, with the module of each."""
 

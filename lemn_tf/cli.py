@@ -22,6 +22,7 @@ from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
+from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     one.name: one
     for one in (
         Demo(),
+        Presets(),
         Data(),
         Train(),
         Evaluate(),
