@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import keras
-
-# Loading needs every class that a saved model may hold to be registered.
-from lemn_tf import readers, text  # noqa: F401
-from lemn_tf.model import StreamReader
+if TYPE_CHECKING:
+    from lemn_tf.model import StreamReader
 
 PRESETS = Path(__file__).parent / "presets"
 
@@ -29,7 +27,7 @@ def from_preset(name: str) -> StreamReader:
     path = PRESETS / f"{name}.keras"
     if not path.is_file():
         raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets()) or 'none'}")
-    return keras.saving.load_model(path, compile=False)
+    return _load_file(path)
 
 
 def config(name: str | os.PathLike) -> dict:
@@ -46,7 +44,7 @@ def load(name: str | os.PathLike) -> StreamReader:
         path = path / "model.keras"
     if path.is_file():
         try:
-            return keras.saving.load_model(path, compile=False)
+            return _load_file(path)
         except Exception as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
     if path.is_dir():
@@ -86,3 +84,12 @@ def is_agent(name: str | os.PathLike) -> bool:
 def _agent_files(name: str | os.PathLike) -> list[Path]:
     places = (Path(name) / "model.npz", Path(name), PRESETS / f"{name}.npz")
     return [place for place in places if place.is_file() and place.suffix == ".npz"]
+
+
+def _load_file(path: Path) -> StreamReader:
+    import keras
+
+    # Loading needs every class that a saved model may hold to be registered.
+    from lemn_tf import model, readers, text  # noqa: F401
+
+    return keras.saving.load_model(path, compile=False)

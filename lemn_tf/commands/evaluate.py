@@ -9,11 +9,9 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from lemn_tf import retention, runs
+from lemn_tf import runs
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
-from lemn_tf.evaluation import compare, with_rule
-from lemn_tf.experiments import babi
 
 
 class Evaluate:
@@ -38,6 +36,9 @@ class Evaluate:
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf.evaluation import with_rule
+        from lemn_tf.experiments import babi
+
         if runs.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
@@ -88,6 +89,10 @@ class Compare:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf import retention
+        from lemn_tf.evaluation import compare, with_rule
+        from lemn_tf.experiments import babi
+
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
         learned = {model.memory.policy.name for model in models.values()}
