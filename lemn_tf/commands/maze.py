@@ -8,6 +8,7 @@ lemn evaluate RUN --maps maps.jsonl --json
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -16,21 +17,6 @@ from typing import Any
 from lemn_tf import runs
 from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
 
-FIELDS = (
-    "env",
-    "maps",
-    "generated",
-    "large",
-    "refresh",
-    "reader",
-    "policy",
-    "slots",
-    "width",
-    "hidden",
-    "seed",
-    "start_from",
-)
-"""Options that say what is trained, and on what."""
 CHANGES: dict[str, tuple[Any, str]] = {
     "frames": (whole_number(1), "length of the training, in steps of the environments"),
     "episodes": (whole_number(1), "whole episodes in each update"),
@@ -92,7 +78,8 @@ def run_train(arguments: argparse.Namespace) -> None:
 
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     changes = {name: given[name] for name in CHANGES if name in given}
-    fields = {name: given[name] for name in FIELDS if name in given}
+    known = [field.name for field in dataclasses.fields(mazes.AgentSettings)]
+    fields = {name: given[name] for name in known if name in given}
     settings = mazes.agent_settings(**fields, changes=changes)
     mazes.train_agent(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.npz'}")

@@ -51,12 +51,7 @@ class AgentSettings:
         refresh: updates after which other maps are generated; 0 for never.
         validation: maps generated for validation, two thirds as in training and the others large.
         lengths: I-Mazes to train on.
-        reader: of the `Navigator`, as are the next five.
-        policy: see there.
-        slots: see there.
-        units: see there.
-        width: see there.
-        hidden: see there.
+        reader, policy, slots, units, width, hidden: of the `Navigator`.
         seed: of everything random.
         start_from: a trained agent of the same sizes to begin with: the folder of its run, or its
             file.

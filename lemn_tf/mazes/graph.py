@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from lemn_tf.mazes.world import Step, World
 
 
-class Tables(Protocol):
-    """What `step` looks things up in: tensors of P poses, see `lemn_tf.mazes.World`."""
-
-    @property
-    def next(self) -> tf.Tensor:
-        """int32 `[P, 3]`."""
-
-    @property
-    def reward(self) -> tf.Tensor:
-        """float32 `[P]`."""
-
-    @property
-    def done(self) -> tf.Tensor:
-        """bool `[P]`."""
-
-    @property
-    def limit(self) -> tf.Tensor:
-        """int32 `[P]`, the limit of steps of the map that a pose belongs to."""
-
-
 class PoseTables(NamedTuple):
-    """The tables of a whole world as constants."""
+    """The tables of a world as constants; `limit` is that of the map that a pose belongs to."""
 
     next: tf.Tensor
     reward: tf.Tensor
@@ -44,11 +24,11 @@ class PoseTables(NamedTuple):
         return cls(*(tf.constant(array) for array in arrays))
 
 
-def step(tables: Tables, pose: tf.Tensor, action: tf.Tensor, steps: tf.Tensor) -> Step:
+def step(tables: Any, pose: tf.Tensor, action: tf.Tensor, steps: tf.Tensor) -> Step:
     """Takes actions.
 
     Args:
-        tables: the maps.
+        tables: `PoseTables`, or anything else with such tensors.
         pose: int32 `[B]`, where the agents stand.
         action: int32 `[B]`, what they do.
         steps: int32, scalar or `[B]`, the steps of their episodes, this one included.

@@ -264,9 +264,6 @@ def save_jsonl(path: str | Path, mazes: Iterable[Maze]) -> None:
         path: the file to write; an existing one is replaced.
         mazes: the maps.
 
-    Returns:
-        None.
-
     Example: see `load_jsonl`.
     """
     lines = [

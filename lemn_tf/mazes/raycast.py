@@ -54,9 +54,6 @@ def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
         lens: the rays.
         out: uint8 [B, H, W], written to.
 
-    Returns:
-        None.
-
     Example: see `lemn_tf.mazes.render_batch`.
     """
     batch, columns = len(origin), lens.base.shape[0]
@@ -165,20 +162,5 @@ def _compiled():
 
 
 def cast_numba(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
-    """Fills `out` with palette indices: the compiled kernel.
-
-    Args:
-        cells: as in `cast_numpy`, and so are the others.
-        origin: see there.
-        ahead: see there.
-        right: see there.
-        axis: see there.
-        lens: see there.
-        out: see there.
-
-    Returns:
-        None.
-
-    Example: see `lemn_tf.mazes.render_batch`.
-    """
+    """Fills `out` with palette indices: the compiled kernel. Arguments as in `cast_numpy`."""
     _compiled()(cells, origin, ahead, right, axis, lens, out)
