@@ -10,14 +10,10 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-
-# Loading needs every class that a saved model may hold to be registered.
-from lemn_tf import readers, text  # noqa: F401
-from lemn_tf.live import LiveReader
-from lemn_tf.model import StreamReader
+if TYPE_CHECKING:
+    from lemn_tf.model import StreamReader
 
 PRESETS = Path(__file__).parent / "presets"
 
@@ -72,6 +68,8 @@ def from_preset(name: str) -> Any:
         from lemn_tf.navigation.navigator import load_agent
 
         return load_agent(find_agent(name))
+    from lemn_tf.live import LiveReader
+
     return LiveReader(load(name))
 
 
@@ -89,7 +87,7 @@ def load(name: str | os.PathLike) -> StreamReader:
         path = path / "model.keras"
     if path.is_file():
         try:
-            return keras.saving.load_model(path, compile=False)
+            return _load_file(path)
         except Exception as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
     if path.is_dir():
@@ -97,7 +95,7 @@ def load(name: str | os.PathLike) -> StreamReader:
     if str(name) in presets():
         if is_agent(name):
             raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
-        return keras.saving.load_model(presets()[str(name)].path, compile=False)
+        return _load_file(presets()[str(name)].path)
     raise ValueError(
         f"no run, .keras file or preset called {str(name)!r}; presets are {', '.join(presets())}"
     )
@@ -122,3 +120,12 @@ def is_agent(name: str | os.PathLike) -> bool:
 def _agent_files(name: str | os.PathLike) -> list[Path]:
     places = (Path(name) / "model.npz", Path(name), PRESETS / f"{name}.npz")
     return [place for place in places if place.is_file() and place.suffix == ".npz"]
+
+
+def _load_file(path: Path) -> StreamReader:
+    import keras
+
+    # Loading needs every class that a saved model may hold to be registered.
+    from lemn_tf import model, readers, text  # noqa: F401
+
+    return keras.saving.load_model(path, compile=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lemn_tf.commands import maze_reproduce
 from lemn_tf.commands.common import whole_number, words
+from lemn_tf.experiments.babi_cells import ROWS, plan
 
 
 class Reproduce:
@@ -28,7 +29,7 @@ class Reproduce:
             help="folder with {original,noisy,large}_{train,valid,test}.txt; what is missing is "
             "generated",
         )
-        babi.add_argument("--rows", type=words, help="such as st-lemn,fifo; default all of them")
+        babi.add_argument("--rows", type=words, default=list(ROWS), help=", ".join(ROWS))
         babi.add_argument(
             "--columns", type=words, help="such as noisy-5,large-10; default all of them"
         )
@@ -50,10 +51,10 @@ class Reproduce:
 
     def _run_babi(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi_report
-        from lemn_tf.experiments.babi_table import ROWS, BabiTable, plan
+        from lemn_tf.experiments.babi_table import BabiTable
 
         out, results = Path(arguments.out), Path(arguments.results)
-        cells = plan(arguments.rows or list(ROWS), arguments.columns, arguments.seeds)
+        cells = plan(arguments.rows, arguments.columns, arguments.seeds)
         table = BabiTable(out, results / "babi")
         if arguments.cell:
             table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
