@@ -16,8 +16,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lemn_tf import memory, readers, retention
+    from lemn_tf import callbacks, memory, readers, retention
     from lemn_tf.episode import Episode
+    from lemn_tf.evaluation import compare
     from lemn_tf.layer import EpisodicMemory
     from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
     from lemn_tf.live import LiveReader
@@ -44,6 +45,8 @@ __all__ = [
     "Rollout",
     "StreamReader",
     "Vocabulary",
+    "callbacks",
+    "compare",
     "from_preset",
     "load",
     "memory",
@@ -52,7 +55,7 @@ __all__ = [
     "retention",
 ]
 
-_MODULES = ("memory", "readers", "retention")
+_MODULES = ("callbacks", "memory", "readers", "retention")
 """The public names that are modules."""
 _NAMES = {
     "ActorCritic": "learning",
@@ -69,6 +72,7 @@ _NAMES = {
     "Rollout": "learning",
     "StreamReader": "model",
     "Vocabulary": "text",
+    "compare": "evaluation",
     "from_preset": "runs",
     "load": "runs",
     "presets": "runs",
