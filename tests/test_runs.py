@@ -27,7 +27,7 @@ def test_names_that_are_none(tmp_path):
         lemn_tf.from_preset("nix")
     with pytest.raises(ValueError, match=r"no run, \.keras file or preset called 'nix'"):
         lemn_tf.load("nix")
-    with pytest.raises(ValueError, match=r"is no finished run: expected a model\.keras in it"):
+    with pytest.raises(ValueError, match=r"is not a finished run: expected a model\.keras in it"):
         lemn_tf.load(tmp_path)
     (tmp_path / "model.keras").write_text("not a model")
     with pytest.raises(ValueError, match="is not a model that can be loaded"):
