@@ -123,13 +123,13 @@ class Train:
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
-        if arguments.task == "maze":
-            maze.run_train(arguments)
-            return None
         from lemn_tf.commands.progress import Bar
         from lemn_tf.experiments import babi
         from lemn_tf.learning.training import check_shards
 
+        if arguments.task == "maze":
+            maze.run_train(arguments)
+            return None
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.
         check_policy(settings.policy, arguments)
