@@ -16,8 +16,8 @@ TWO_STORIES = (
     "2 Where is Mary?\tnobody-knows\n"
     "3 Mary went to the garden.\n"
     "4 Where is the milk? \tgarden\t1 3\n"
-    "1 What is this?\tmilk,football\t\n"
-    "2 John left.\n"
+    "1 John left.\n"
+    "2 What is this?\tmilk,football\t\n"
 )
 STORIES = [
     Story(
@@ -27,7 +27,7 @@ STORIES = [
             Question("Where is the milk?", "garden", (0, 1), 2),
         ),
     ),
-    Story(("John left.",), (Question("What is this?", "milk,football", (), 0),)),
+    Story(("John left.",), (Question("What is this?", "milk,football", (), 1),)),
 ]
 
 
@@ -90,7 +90,7 @@ def test_bytes_that_are_not_utf8_do_not_stop_reading(tmp_path):
         ("1 A.\n\n2 Where?\tgarden\tone\n", 3, "line numbers of earlier facts .* got 'one'"),
         ("1 A.\n2 Where?\tgarden\t3\n3 B.\n", 2, "line numbers of earlier facts .* got '3'"),
         ("1 A.\n2 Q?\tx\t1\n3 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
-        ("1 A.\n1 Q?\tx\t1\n", 2, "line numbers of earlier facts .* got '1'"),
+        ("1 A.\n1 B.\n2 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, content, line, message):
