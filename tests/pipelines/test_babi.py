@@ -144,7 +144,7 @@ def test_encode(tmp_path):
     ]
     assert vocabulary.text(data["questions"])[0, 1] == b"where is the milk"
     np.testing.assert_array_equal(data["length"], [2, 1])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [1, -1]])
     answer = vocabulary.lookup(["garden", "milk,football"]).numpy()
     np.testing.assert_array_equal(data["answers"], [[-1, answer[0]], [answer[1], -1]])
     np.testing.assert_array_equal(data["support"], [[[-1, -1], [0, 1]], [[-1, -1], [-1, -1]]])
@@ -155,10 +155,10 @@ def test_encode_with_stored_questions():
     data = babi.encode(STORIES, vocabulary, store_questions=True)
     assert vocabulary.text(data["items"]).numpy().tolist() == [
         [b"mary got the milk", b"where is mary", b"mary went to the garden", b"where is the milk"],
-        [b"what is this", b"john left", b"", b""],
+        [b"john left", b"what is this", b"", b""],
     ]
     np.testing.assert_array_equal(data["length"], [4, 2])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [1, -1]])
     np.testing.assert_array_equal(data["support"][0], [[-1, -1], [0, 2]])
 
 
