@@ -65,6 +65,7 @@ class BabiTable(Table[BabiCell]):
             recipe=cell.row.recipe,
             trainer=cell.row.trainer,
             shuffle=cell.row.shuffle,
+            hidden=cell.row.hidden,
             window=WINDOW.get(cell.variant),
             room=cell.variant in ROOMY,
             seed=cell.seed,
