@@ -21,7 +21,7 @@ setup(
     ],
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     package_data={
-        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz"],
+        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz", "presets/*.json"],
         "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
     },
     install_requires=[

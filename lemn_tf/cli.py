@@ -2,8 +2,8 @@
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
 file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
-prints the message, without a traceback, and exits with code 2. Libraries that only one subcommand
-needs, such as a web server, are imported by its `run`.
+prints the message, without a traceback, and exits with code 2. It also does the imports, so that
+help and typing mistakes are answered before TensorFlow is loaded.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
+from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     one.name: one
     for one in (
         Demo(),
+        Presets(),
         Data(),
         Train(),
         Evaluate(),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lemn_tf import retention
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import amount, whole_number, words
-from lemn_tf.commands.progress import Bar
-from lemn_tf.experiments import babi
-from lemn_tf.learning.training import check_shards
+
+if TYPE_CHECKING:
+    from lemn_tf.experiments import babi
 
 OF_LEARNING = ("trainer", "entropy", "no_room")
 """Options that only a policy that learns has a use for."""
@@ -26,6 +26,8 @@ def lengths(text: str) -> dict[str, int]:
 
 def check_policy(name: str, arguments: argparse.Namespace) -> None:
     """Raises unless the policy can be trained with, and has a use for the options given."""
+    from lemn_tf import retention
+
     if retention.get(name).clairvoyant:
         raise ValueError(f"{name} goes by labels: expected a policy that works without them")
     for option in (*OF_LEARNING, *OF_POLICIES):
@@ -48,6 +50,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
 
 def settings_from(arguments: argparse.Namespace) -> babi.Settings:
     """The settings that the options ask for."""
+    from lemn_tf.experiments import babi
+
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
@@ -119,6 +123,10 @@ class Train:
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
+        from lemn_tf.commands.progress import Bar
+        from lemn_tf.experiments import babi
+        from lemn_tf.learning.training import check_shards
+
         if arguments.task == "maze":
             maze.run_train(arguments)
             return None

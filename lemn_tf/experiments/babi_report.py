@@ -10,7 +10,8 @@ from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.experiments import babi
-from lemn_tf.experiments.babi_table import COLUMNS, PAPER, ROWS, BabiTable
+from lemn_tf.experiments.babi_cells import COLUMNS, PAPER, ROWS
+from lemn_tf.experiments.babi_table import BabiTable
 from lemn_tf.files import write_atomically
 
 BOUNDS = {
