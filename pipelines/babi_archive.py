@@ -1,12 +1,9 @@
 """The official bAbI tasks: fetched, checked and unpacked."""
 
-import hashlib
 import os
-import shutil
-import tarfile
-import tempfile
-import urllib.request
 from pathlib import Path
+
+from .archives import fetch
 
 # All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one stated by ParlAI's
 # builder (parlai/tasks/babi/build.py), which reaches the archive through parl.ai/downloads/babi/.
@@ -37,29 +34,10 @@ def download(
     folder = directory / ARCHIVE_FOLDER
     if folder.is_dir():
         return folder
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".babi-", dir=directory) as temporary:
-        archive = Path(temporary) / "archive.tar.gz"
-        try:
-            with urllib.request.urlopen(url, timeout=60) as source, archive.open("wb") as file:
-                shutil.copyfileobj(source, file)
-        except OSError as error:
-            raise ConnectionError(
-                f"could not fetch {url} ({error}). Without a network, make stories of the same "
-                "kind with 'lemn data babi --variant original|noisy|large --out DIR', or unpack "
-                f"the archive by hand so that {folder} exists."
-            ) from error
-        with archive.open("rb") as file:
-            got = hashlib.file_digest(file, "sha256").hexdigest()
-        if got != sha256:
-            raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
-        unpacked = Path(temporary) / "unpacked"
-        try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
-        except tarfile.TarError as error:
-            raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
-        if not (unpacked / ARCHIVE_FOLDER).is_dir():
-            raise ValueError(f"{url}: expected a folder {ARCHIVE_FOLDER} in it, got none")
-        os.replace(unpacked / ARCHIVE_FOLDER, folder)
+    advice = (
+        "Without a network, make stories of the same kind with 'lemn data babi --variant "
+        "original|noisy|large --out DIR', or unpack the archive by hand so that "
+        f"{folder} exists."
+    )
+    fetch(url, directory, (ARCHIVE_FOLDER,), sha256, advice)
     return folder

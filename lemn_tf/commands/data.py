@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from lemn_tf.commands import data_documents
 from lemn_tf.commands.common import whole_number
 
 
@@ -11,11 +12,13 @@ class Data:
     """Makes stories in bAbI's text format, or fetches the official ones."""
 
     name = "data"
-    help = "make bAbI streams, or download the official ones"
+    help = "make or fetch data: bAbI streams, documents with questions"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", metavar="kind", required=True)
-        babi = kinds.add_parser("babi", help="two-supporting-facts streams", description=self.help)
+        babi = kinds.add_parser(
+            "babi", help="two-supporting-facts streams", description=self.__doc__
+        )
         babi.add_argument("--variant", default="noisy", help="original, noisy or large")
         babi.add_argument(
             "--episodes", type=whole_number(10), default=2000, help="stories in all, all splits"
@@ -25,8 +28,12 @@ class Data:
         babi.add_argument(
             "--download", action="store_true", help="fetch the official archive into DIR instead"
         )
+        data_documents.add_arguments(kinds)
 
     def run(self, arguments: argparse.Namespace) -> None:
+        if arguments.kind != "babi":
+            data_documents.run(arguments)
+            return
         from lemn_tf.pipelines import babi, babi_archive, babi_generator
 
         if arguments.download:
