@@ -237,16 +237,7 @@ def run_loop(
     Raises:
         Interrupted: on Ctrl-C, if there is a `run`.
     """
-    standing, weights = Standing(), trainee.model.get_weights()
-    saved = run.load() if run is not None else None
-    if run is not None and saved is None:
-        run.keep_history(0)  # of a process that was killed before its first checkpoint
-    if run is not None and saved is not None:
-        trainee.restore(saved)
-        standing = Standing.restored(saved, len(run.history()))
-        run.keep_history(standing.lines)
-        if (run.folder / trainee.file).exists():
-            weights = trainee.saved_weights(run.folder / trainee.file)
+    standing, weights = _begin(trainee, run)
     kept, began = trainee.where(), time.time()
     before = _stop_on_sigterm()
     try:
@@ -283,6 +274,23 @@ def run_loop(
             signal.signal(signal.SIGTERM, before)
     trainee.model.set_weights(weights)
     return standing
+
+
+def _begin(trainee: Trainee, run: Run | None) -> tuple[Standing, list[np.ndarray]]:
+    """Goes to where the run stands; how it stands, and the best weights so far."""
+    weights = trainee.model.get_weights()
+    saved = run.load() if run is not None else None
+    if run is None:
+        return Standing(), weights
+    if saved is None:
+        run.keep_history(0)  # of a process that was killed before its first checkpoint
+        return Standing(), weights
+    trainee.restore(saved)
+    standing = Standing.restored(saved, len(run.history()))
+    run.keep_history(standing.lines)
+    if (run.folder / trainee.file).exists():
+        weights = trainee.saved_weights(run.folder / trainee.file)
+    return standing, weights
 
 
 def _stop_on_sigterm() -> Any:
