@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,7 @@ class Train:
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
-        from lemn_tf.commands.progress import Bar
+        from lemn_tf.commands.progress import Bar, plan
         from lemn_tf.experiments import babi
         from lemn_tf.learning.training import check_shards
 
@@ -133,13 +134,19 @@ class Train:
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.
         check_policy(settings.policy, arguments)
-        for phase in settings.phases():
+        phases = settings.phases()
+        for phase in phases:
             check_shards(arguments.shards, phase.batch_size)
+        later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
+        print(plan(phases), file=sys.stderr)
         babi.train(
             settings,
             out,
             arguments.shards,
-            lambda phase, index: [Bar(phase), *babi.boards(settings, out, phase, index)],
+            lambda phase, index: [
+                Bar(phase, later[index]),
+                *babi.boards(settings, out, phase, index),
+            ],
         )
         print(f"best model: {out / 'model.keras'}")
         return None
