@@ -22,8 +22,8 @@ from lemn_tf.export.errors import late
 from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.tensors import Arrays
 
-_PATIENCE = 8  # a leader waits for company no longer than this many calls take
-_LONGEST = 0.05  # seconds; a call that took longer, for whatever reason, counts as this long
+_PATIENCE = 8  # a leader waits for company so many times at most, each as long as a call takes
+_SHORTEST, _LONGEST = 0.004, 0.05  # seconds; a call counts as at least and at most this long
 
 
 class _Entry:
@@ -104,7 +104,7 @@ class Batcher:
                 group += self._take(first)
             start = time.monotonic()
             self._run(group)
-            self._took = min(time.monotonic() - start, _LONGEST)
+            self._took = min(max(time.monotonic() - start, _SHORTEST), _LONGEST)
         finally:
             with self._lock:
                 fit = self.most_rows // max(first.rows, 1)
@@ -121,12 +121,18 @@ class Batcher:
         return len(self._queue) + 1 >= self._expected
 
     def _wait(self) -> None:
-        """Until the company is complete, or nobody came for as long as a call takes."""
+        """Until the company is complete, or twice nobody came for as long as a call takes.
+
+        Once is not enough: on a busy machine this process may not have run in the meantime.
+        """
         with self._lock:
+            alone = 0
             for _ in range(_PATIENCE):
                 before = len(self._queue)
-                complete = self._company.wait_for(self._complete, self._took)
-                if complete or len(self._queue) == before:
+                if self._company.wait_for(self._complete, self._took):
+                    return
+                alone = alone + 1 if len(self._queue) == before else 0
+                if alone == 2:
                     return
 
     def _take(self, first: _Entry) -> list[_Entry]:

@@ -9,10 +9,9 @@ freed when its last request is done. A folder that cannot be loaded leaves every
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,8 +29,19 @@ class Version:
 
     model: LoadedModel
     batchers: dict[str, Batcher]
+    lock: threading.Lock
     users: int = 0
     retired: bool = False
+
+    def __enter__(self) -> Version:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self.lock:
+            self.users -= 1
+            free = self.retired and not self.users
+        if free:
+            self.model.close()
 
 
 @dataclass
@@ -94,20 +104,12 @@ class Catalog:
         if poll:
             self._watcher.start()
 
-    @contextlib.contextmanager
-    def lease(self, name: str, version: int | None = None, label: str = "") -> Iterator[Version]:
-        """The version that a request means, which stays loaded until the block is left."""
+    def lease(self, name: str, version: int | None = None, label: str = "") -> Version:
+        """The version that a request means, which stays loaded until the `with` block is left."""
         with self._lock:
             chosen = self._find(name, version, label)
             chosen.users += 1
-        try:
-            yield chosen
-        finally:
-            with self._lock:
-                chosen.users -= 1
-                free = chosen.retired and not chosen.users
-            if free:
-                self._free(chosen)
+        return chosen
 
     def model(self, name: str) -> Shelf:
         """The model called `name`; an empty name means the only one."""
@@ -196,7 +198,7 @@ class Catalog:
             return
         batchers = {k: Batcher(s, self.most_rows) for k, s in loaded.signatures.items()}
         with self._lock:
-            model.loaded[number] = Version(loaded, batchers)
+            model.loaded[number] = Version(loaded, batchers, self._lock)
             model.status[number] = Status("AVAILABLE")
         log.info("loaded %s version %d (%d warm-up requests)", model.name, number, warmed)
 
@@ -208,7 +210,4 @@ class Catalog:
             model.status[number] = Status("END")
         log.info("unloaded %s version %d", model.name, number)
         if free:
-            self._free(version)
-
-    def _free(self, version: Version) -> None:
-        version.model.close()
+            version.model.close()

@@ -17,7 +17,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, status_pb2
 
-from lemn_tf.export import messages, tensors
+from lemn_tf.export import messages, protos
 from lemn_tf.export.errors import Code, ServingError, invalid, shorten
 from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.server.catalog import Catalog
@@ -48,14 +48,14 @@ class Endpoint:
             signature = version.model.signature(spec.signature_name)
             signature.check_names(request.inputs)
             arrays = {
-                name: tensors.decode(request.inputs[name], expected)
+                name: protos.decode(request.inputs[name], expected)
                 for name, expected in signature.inputs.items()
             }
             chosen = _chosen(request, signature)
             outputs, batch = version.batchers[signature.name].run(arrays, deadline)
-            response = messages.PredictResponse()
+            response = messages.PackedResponse()
             for name in chosen:
-                tensors.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
+                protos.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
             model = version.model
             response.model_spec.name = model.name
             response.model_spec.version.value = model.version

@@ -12,6 +12,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from lemn_tf.export.errors import ServingError
 from lemn_tf.export.server import Catalog, Server
 
 
@@ -93,7 +94,7 @@ def test_a_retired_version_is_freed_by_its_last_user(toy, tmp_path):
         catalog._refresh(catalog.models["toy"], wait_until_stable=False)
         assert list(catalog.models["toy"].loaded) == [2]
         assert old.model.run("scalar", {"n": np.int64(1)})["n"] == 2
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(ServingError, match="closed"):
         old.model.run("scalar", {"n": np.int64(1)})
     catalog.close()
 
