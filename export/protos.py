@@ -16,6 +16,8 @@ from lemn_tf.export import messages
 from lemn_tf.export.errors import invalid
 from lemn_tf.export.tensors import BOOL, DOUBLE, FLOAT, STRING, TYPES, Spec, from_list, type_name
 
+MOST_REPEATED = 1 << 16
+"""Larger tensors must have all their values: one value may not stand for more than so many."""
 _MOST_KNOWN = 256
 _RAW = (FLOAT, DOUBLE, BOOL)
 """Types whose packed values are their bytes."""
@@ -47,6 +49,11 @@ def decode(proto: Any, spec: Spec) -> np.ndarray:
             raise invalid(
                 f"input {spec.name!r}: shape {list(shape)} needs {count} values in {field}; "
                 f"got {len(values)}"
+            )
+        if count > MOST_REPEATED:
+            raise invalid(
+                f"input {spec.name!r}: {len(values)} values stand for {count}; at most "
+                f"{MOST_REPEATED} may be abbreviated"
             )
         values += values[-1:] * (count - len(values))  # the last value stands for the rest
     return from_list(values, shape, spec)

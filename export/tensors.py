@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from lemn_tf.export.errors import invalid, shorten
+from lemn_tf.export.limits import Limits
 
 Arrays = dict[str, np.ndarray]
 """Name to array: the inputs or the outputs of a signature."""
-MOST_ELEMENTS = 1 << 24
+MOST_ELEMENTS = 1 << 22
 """Larger tensors than this are refused."""
 
 FLOAT, DOUBLE, STRING, BOOL = 1, 2, 7, 10
@@ -56,20 +57,22 @@ class Spec:
         tensor: as the graph knows it, e.g. `observe_item:0`.
         enum: `DT_...` number.
         shape: sizes, None where any size fits; None altogether if the rank is not known.
+        limits: how large it may be where any size fits; None for no limits.
     """
 
     name: str
     tensor: str
     enum: int
     shape: tuple[int | None, ...] | None
+    limits: Limits | None = None
 
     @classmethod
-    def of(cls, name: str, info: Any) -> Spec:
+    def of(cls, name: str, info: Any, limits: Limits | None = None) -> Spec:
         """From the `TensorInfo` of a signature."""
         shape = None
         if not info.tensor_shape.unknown_rank:
             shape = _sizes(dim.size for dim in info.tensor_shape.dim)
-        return cls(name, info.name, info.dtype, shape)
+        return cls(name, info.name, info.dtype, shape, limits)
 
     @classmethod
     def from_json(cls, name: str, info: Mapping[str, Any]) -> Spec:
@@ -113,6 +116,8 @@ class Spec:
         )
         if not fits or min(shape, default=0) < 0:
             raise invalid(f"input {self.name!r}: expected {self}; got shape {list(shape)}")
+        if self.limits is not None and self.shape is not None:
+            self.limits.check(self.name, self.shape, shape)
         count = math.prod(shape)
         if count > MOST_ELEMENTS:
             raise invalid(

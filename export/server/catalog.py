@@ -17,8 +17,10 @@ from pathlib import Path
 
 from lemn_tf.export.errors import not_found, shorten
 from lemn_tf.export.folders import find_models, fingerprint, versions
+from lemn_tf.export.limits import Limits
 from lemn_tf.export.loaded import LoadedModel
 from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.gate import Gate
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -72,10 +74,11 @@ class Catalog:
         name: of the model, if there is only one; the folder's name if not given.
         labels: label to version, e.g. `{"stable": 1}`; labelled versions stay loaded.
         keep: how many of the newest versions stay loaded.
-        most_rows: rows in one batch.
+        batch_rows: rows in one batch.
         poll: seconds between looks at the folders; 0 for never.
         threads: that one operation may use, 0 for as many as there are cores; small models are
             fastest with 1.
+        limits: on what one request may ask for.
     """
 
     def __init__(
@@ -84,14 +87,16 @@ class Catalog:
         name: str | None = None,
         labels: Mapping[str, int] | None = None,
         keep: int = 2,
-        most_rows: int = 64,
+        batch_rows: int = 64,
         poll: float = 1.0,
         threads: int = 1,
+        limits: Limits | None = None,
     ):
         if keep < 1:
             raise ValueError(f"expected to keep at least 1 version; got keep={keep}")
         self.labels = dict(labels or {})
-        self.keep, self.most_rows, self.poll, self.threads = keep, most_rows, poll, threads
+        self.keep, self.batch_rows, self.poll, self.threads = keep, batch_rows, poll, threads
+        self.limits, self._gate = limits or Limits(), Gate()
         found = find_models(Path(path), name)
         self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -100,9 +105,20 @@ class Catalog:
             if not model.loaded:
                 problems = "; ".join(f"{v}: {s.error}" for v, s in model.status.items())
                 raise ValueError(f"{model.base}: no version of {model.name!r} loads ({problems})")
+        self._check_labels()
         self._watcher = threading.Thread(target=self._watch, name="versions", daemon=True)
         if poll:
             self._watcher.start()
+
+    def _check_labels(self) -> None:
+        """Raises unless every label is of a version that is there."""
+        there = {number for model in self.models.values() for number in model.loaded}
+        for label, number in self.labels.items():
+            if number not in there:
+                raise ValueError(
+                    f"label {label}={number}: there is no version {number} that loads; "
+                    f"there are {sorted(there)}"
+                )
 
     def lease(self, name: str, version: int | None = None, label: str = "") -> Version:
         """The version that a request means, which stays loaded until the `with` block is left."""
@@ -171,15 +187,18 @@ class Catalog:
         """Loads what is new and frees what is no longer wanted."""
         prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
         labelled = set(self.labels.values()) & prints.keys()
-        for number in sorted(labelled | set(sorted(prints)[-self.keep :]), reverse=True):
-            if number in model.loaded or model.failed.get(number) == prints[number]:
+        good = 0  # versions that load, from the newest: broken ones leave their place to older ones
+        for number in sorted(prints, reverse=True):
+            if good >= self.keep and number not in labelled:
                 continue
-            if wait_until_stable and model.seen.get(number) != prints[number]:
-                continue  # still being written
-            self._load(model, number, prints[number])
+            still_written = wait_until_stable and model.seen.get(number) != prints[number]
+            failed = model.failed.get(number) == prints[number]
+            if number not in model.loaded and not failed and not still_written:
+                self._load(model, number, prints[number])
+            good += number in model.loaded
         model.seen = prints
-        good = sorted(number for number in model.loaded if number in prints)
-        wanted = set(good[-self.keep :]) | labelled or set(model.loaded)
+        present = sorted(number for number in model.loaded if number in prints)
+        wanted = set(present[-self.keep :]) | labelled or set(model.loaded)
         for number in sorted(model.loaded.keys() - wanted):
             self._retire(model, number)
 
@@ -188,15 +207,20 @@ class Catalog:
         with self._lock:
             model.status[number] = Status("LOADING")
         try:
-            loaded = LoadedModel(path, model.name, number, self.threads)
+            loaded = LoadedModel(path, model.name, number, self.threads, self.limits)
             warmed = loaded.warm_up()
         except Exception as error:
             model.failed[number] = print_
+            # Callers are told what went wrong, but not where on this machine.
+            said = f"{type(error).__name__}: {error}".replace(str(path), f"{model.name}/{number}")
+            said = said.replace(str(model.base), model.name)[:1000]
             with self._lock:
-                model.status[number] = Status("END", f"{type(error).__name__}: {error}"[:1000])
+                model.status[number] = Status("END", said)
             log.error("loading %s version %d failed: %s", model.name, number, error)
             return
-        batchers = {k: Batcher(s, self.most_rows) for k, s in loaded.signatures.items()}
+        batchers = {
+            k: Batcher(s, self.batch_rows, self._gate) for k, s in loaded.signatures.items()
+        }
         with self._lock:
             model.loaded[number] = Version(loaded, batchers, self._lock)
             model.status[number] = Status("AVAILABLE")

@@ -28,7 +28,7 @@ from lemn_tf.export.server.catalog import Catalog
 
 log = logging.getLogger("lemn_tf.server")
 
-_WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
+_WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d{1,19})|/labels/([^/:]+))?"
 _POST = re.compile(_WHICH + r":(classify|regress|predict)", re.IGNORECASE)
 _GET = re.compile(_WHICH + r"(/metadata)?", re.IGNORECASE)
 _LARGEST_VERSION = 2**63 - 1
@@ -39,13 +39,11 @@ class RestApi:
 
     Args:
         catalog: the models.
-        most_bytes: larger bodies are refused.
-        timeout: seconds until a request is given up with 504.
         threads: requests under way at once.
     """
 
-    def __init__(self, catalog: Catalog, most_bytes: int, timeout: float, threads: int = 128):
-        self.catalog, self.most_bytes, self.timeout = catalog, most_bytes, timeout
+    def __init__(self, catalog: Catalog, threads: int = 128):
+        self.catalog, self.limits = catalog, catalog.limits
         self._endpoint = grpc_api.Endpoint(catalog)
         self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="rest")
         routes = [
@@ -65,21 +63,28 @@ class RestApi:
         start = time.monotonic()
         status, note = 500, "-"
         try:
-            body = await self._body(request) if request.method == "POST" else b""
+            deadline = start + self.limits.seconds
+            body = b""
+            if request.method == "POST":
+                body = await asyncio.wait_for(self._body(request), self.limits.seconds)
             path = request.scope.get("raw_path", b"").decode("ascii", "replace") or request.url.path
-            deadline = start + self.timeout
             work = asyncio.get_running_loop().run_in_executor(
                 self._pool, self._work, request.method, path, body, deadline
             )
-            done, _ = await asyncio.wait([work], timeout=self.timeout)
+            done, _ = await asyncio.wait([work], timeout=deadline - time.monotonic())
             if not done:
-                raise late(f"no answer within {self.timeout:g} seconds")
+                raise late(f"no answer within {self.limits.seconds:g} seconds")
             content, note = work.result()
+            if len(content) > self.limits.answer_bytes:
+                raise grpc_api.too_long(len(content), self.limits)
             status = 200
             return _json(content)
         except ServingError as error:
             status, note = error.code.http, error.message
             return _json(json_tensors.error(error.message), status)
+        except TimeoutError:
+            status, note = 408, f"the body did not come within {self.limits.seconds:g} seconds"
+            return _json(json_tensors.error(note), status, {"connection": "close"})
         except ClientDisconnect:
             status, note = 499, "the client went away"
             return Response(status_code=499)
@@ -93,18 +98,22 @@ class RestApi:
 
     async def _body(self, request: Request) -> bytes:
         announced = request.headers.get("content-length", "")
+        if announced and "transfer-encoding" in request.headers:
+            raise invalid("expected either Content-Length or Transfer-Encoding; got both")
         parts, size = [], 0
-        if announced.isdecimal() and int(announced) > self.most_bytes:
+        if announced.isdecimal() and int(announced) > self.limits.request_bytes:
             raise self._too_large(int(announced))
         async for part in request.stream():
             size += len(part)
-            if size > self.most_bytes:
+            if size > self.limits.request_bytes:
                 raise self._too_large(size)
             parts.append(part)
         return b"".join(parts)
 
     def _too_large(self, size: int) -> ServingError:
-        return invalid(f"the body has {size} bytes or more; at most {self.most_bytes} are taken")
+        return invalid(
+            f"the body has {size} bytes or more; at most {self.limits.request_bytes} are taken"
+        )
 
     # -- on a thread of the pool ------------------------------------------------------------------
 
@@ -176,5 +185,5 @@ def _plain(message) -> dict:
     )
 
 
-def _json(content: bytes, status: int = 200) -> Response:
-    return Response(content, status, media_type="application/json")
+def _json(content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(content, status, headers, media_type="application/json")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tensorflow_serving.apis import predict_pb2
 
 from lemn_tf.export.json_tensors import plain
+from lemn_tf.export.limits import Limits
 from lemn_tf.export.server import Server
 from lemn_tf.export.transport.rest import Rest
 
@@ -33,7 +34,9 @@ junk = st.recursive(
 
 @pytest.fixture(scope="module")
 def server(exported):
-    with Server(exported.parent, port=0, rest_port=0, most_bytes=1 << 20) as server:
+    with Server(
+        exported.parent, port=0, rest_port=0, limits=Limits(request_bytes=1 << 20)
+    ) as server:
         yield server
 
 
