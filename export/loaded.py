@@ -153,21 +153,23 @@ class LoadedSignature:
         if self.limits is None or not self.batches:
             return
         rows, steps = self.rows(arrays), self.steps(arrays)
-        if rows * steps * self._answer_bytes > self.limits.answer_bytes:
+        each_row, each_step = self._answer_bytes
+        size = rows * (each_row + steps * each_step)
+        if size > self.limits.answer_bytes:
             raise ServingError(
                 Code.RESOURCE_EXHAUSTED,
-                f"signature {self.name!r}: the answer to {rows} rows of {steps} steps could have "
-                f"{rows * steps * self._answer_bytes} bytes; at most "
-                f"{self.limits.answer_bytes} are given",
+                f"signature {self.name!r}: the answer would have {size} bytes or more; "
+                f"at most {self.limits.answer_bytes} are given",
             )
 
     @functools.cached_property
-    def _answer_bytes(self) -> int:
-        """Bytes of the numbers in an answer, for each row and step."""
-        return sum(
-            math.prod(size or 1 for size in spec.shape or ()) * spec.dtype.itemsize
-            for spec in self.outputs.values()
-        )
+    def _answer_bytes(self) -> tuple[int, int]:
+        """Bytes of the numbers in an answer, for each row, and more for each step of a row."""
+        sizes = [0, 0]
+        for spec in self.outputs.values():
+            shape = (spec.shape or ())[1:]
+            sizes[None in shape] += math.prod(n or 1 for n in shape) * spec.dtype.itemsize
+        return sizes[0], sizes[1]
 
 
 def from_tensorflow(error: tf.errors.OpError, where: str) -> ServingError:

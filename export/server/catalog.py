@@ -165,13 +165,14 @@ class Catalog:
             return {number: model.status[number] for number in wanted}
 
     def close(self) -> None:
-        """Stops watching and frees every model that no request is using."""
+        """Stops watching and frees every model; calls that are still under way are cut off."""
         self._stop.set()
         if self._watcher.is_alive():
             self._watcher.join()
         for model in self.models.values():
-            for number in list(model.loaded):
+            for number, version in list(model.loaded.items()):
                 self._retire(model, number)
+                version.model.close()
 
     # -- versions come and go ---------------------------------------------------------------------
 
