@@ -31,7 +31,7 @@ class Server:
         host: address to listen on; keep it a loopback address unless others may use the server.
         name: of the model, if there is only one; the folder's name if not given.
         **catalog: passed on to `Catalog`: `labels`, `keep`, `batch_rows`, `poll`, `threads`,
-            `limits`.
+            `limits`, `key`.
 
     Example:
 

@@ -18,9 +18,11 @@ from pathlib import Path
 from lemn_tf.export.errors import not_found, shorten
 from lemn_tf.export.folders import find_models, fingerprint, versions
 from lemn_tf.export.limits import Limits
-from lemn_tf.export.loaded import LoadedModel
+from lemn_tf.export.loaded import LoadedModel, LoadedSignature
 from lemn_tf.export.server.batching import Batcher
 from lemn_tf.export.server.gate import Gate
+from lemn_tf.export.server.signing import StateKey
+from lemn_tf.export.tensors import Arrays
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -32,8 +34,25 @@ class Version:
     model: LoadedModel
     batchers: dict[str, Batcher]
     lock: threading.Lock
+    key: StateKey | None = None
     users: int = 0
     retired: bool = False
+
+    def run(
+        self, signature: LoadedSignature, arrays: Arrays, deadline: float | None
+    ) -> tuple[Arrays, int]:
+        """Runs a request: its outputs, and how many requests shared the call.
+
+        Args:
+            signature: one of the model's.
+            arrays: checked inputs.
+            deadline: `time.monotonic()` after which nobody wants the answer.
+        """
+        batcher = self.batchers[signature.name]
+        if self.key is None:
+            return batcher.run(arrays, deadline)
+        outputs, batch = batcher.run(self.key.open(self.model, signature, arrays), deadline)
+        return self.key.seal(signature, outputs), batch
 
     def __enter__(self) -> Version:
         return self
@@ -79,6 +98,7 @@ class Catalog:
         threads: that one operation may use, 0 for as many as there are cores; small models are
             fastest with 1.
         limits: on what one request may ask for.
+        key: to sign packed states with; None leaves them unsigned.
     """
 
     def __init__(
@@ -91,12 +111,13 @@ class Catalog:
         poll: float = 1.0,
         threads: int = 1,
         limits: Limits | None = None,
+        key: StateKey | None = None,
     ):
         if keep < 1:
             raise ValueError(f"expected to keep at least 1 version; got keep={keep}")
         self.labels = dict(labels or {})
         self.keep, self.batch_rows, self.poll, self.threads = keep, batch_rows, poll, threads
-        self.limits, self._gate = limits or Limits(), Gate()
+        self.limits, self._gate, self._key = limits or Limits(), Gate(), key
         found = find_models(Path(path), name)
         self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -223,7 +244,7 @@ class Catalog:
             k: Batcher(s, self.batch_rows, self._gate) for k, s in loaded.signatures.items()
         }
         with self._lock:
-            model.loaded[number] = Version(loaded, batchers, self._lock)
+            model.loaded[number] = Version(loaded, batchers, self._lock, self._key)
             model.status[number] = Status("AVAILABLE")
         log.info("loaded %s version %d (%d warm-up requests)", model.name, number, warmed)
 

@@ -52,7 +52,7 @@ class Endpoint:
                 for name, expected in signature.inputs.items()
             }
             chosen = _chosen(request, signature)
-            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
+            outputs, batch = version.run(signature, arrays, deadline)
             response = messages.PackedResponse()
             for name in chosen:
                 protos.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)

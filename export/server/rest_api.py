@@ -136,7 +136,7 @@ class RestApi:
             except ServingError as error:
                 raise invalid(error.message) from error
             arrays, rows = json_tensors.arrays(document, signature)
-            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
+            outputs, batch = version.run(signature, arrays, deadline)
             note = f"{model.name}/{model.version}:{signature.name} batch={batch}"
             return json_tensors.response(outputs, rows), note
 

@@ -50,6 +50,11 @@ class Serve:
             default=1,
             help="for one operation; 0: as many as there are cores (%(default)s)",
         )
+        add(
+            "--state-key",
+            metavar="FILE",
+            help="sign packed states with the key in this file, and take no others",
+        )
         add("--quiet", action="store_true", help="no log line for each request")
 
     def run(self, arguments: argparse.Namespace) -> None:
@@ -62,6 +67,7 @@ class Serve:
             logging.getLogger(noisy).setLevel(logging.WARNING)
         from lemn_tf.export.limits import Limits
         from lemn_tf.export.server import Server
+        from lemn_tf.export.server.signing import StateKey
 
         server = Server(
             arguments.path,
@@ -74,6 +80,7 @@ class Serve:
             batch_rows=arguments.batch_rows,
             poll=arguments.poll,
             threads=arguments.threads,
+            key=StateKey.read(arguments.state_key) if arguments.state_key else None,
             limits=Limits(
                 rows=arguments.most_rows,
                 steps=arguments.most_steps,
