@@ -37,7 +37,6 @@ setup(
         "serving": [
             "grpcio",
             "requests",
-            "starlette",
             "tensorflow-serving-api==2.21.*",
             "uvicorn",
         ],

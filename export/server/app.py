@@ -62,11 +62,13 @@ class Server:
             raise
         self.rest_port = listener.getsockname()[1]
         config = uvicorn.Config(
-            RestApi(self.catalog).app,
+            RestApi(self.catalog),
             http=impatient(self.catalog.limits.seconds),
             log_config=None,
             access_log=False,
             lifespan="off",
+            interface="asgi3",
+            ws="none",
             server_header=False,
             limit_concurrency=_MOST_CONNECTIONS,
         )
