@@ -9,6 +9,7 @@ holds whatever else the machine is doing.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
@@ -48,10 +49,10 @@ def rendering(mazes, seconds: float, rounds: int = 5) -> dict[str, float]:
     backends = ["numba", "numpy"] if raycast.has_numba() else ["numpy"]
     for backend in backends:
         work(backend)  # compile, warm up
-    rates = {backend: [] for backend in backends}
+    rates: dict[str, list[float]] = {backend: [] for backend in backends}
     for _ in range(rounds):
         for backend in backends:
-            rates[backend].append(rate(lambda backend=backend: work(backend), seconds / rounds))
+            rates[backend].append(rate(functools.partial(work, backend), seconds / rounds))
     return {backend: float(np.median(values)) for backend, values in rates.items()}
 
 

@@ -20,7 +20,7 @@ from lemn_tf import memory
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
 from lemn_tf.model import StreamReader
-from lemn_tf.retention import Oracle
+from lemn_tf.sentences import Sentences
 from lemn_tf.text import Vocabulary
 
 Nest = Any
@@ -110,30 +110,15 @@ def text_servable(
         text_limit: characters of a sentence that are kept with its entry, so that a memory's
             size stays bounded.
     """
-    vocabulary = model.vocabulary
-    if not isinstance(vocabulary, Vocabulary):
-        raise ValueError(
-            f"a model is exported with its words: expected a StreamReader with a Vocabulary; "
-            f"got vocabulary={vocabulary!r}"
-        )
-    length = length or getattr(model.reader, "sentence_length", None)
-    if not length:
-        raise ValueError("the reader does not say how long a sentence is: pass length=")
-    question_length = question_length or length
-    reader, policy = model.reader, model.memory.policy
-    if isinstance(policy, Oracle):
-        raise ValueError("the oracle's policy needs to know the future: it cannot be served")
-    served = _ServedText(model, vocabulary, length, question_length, text_limit)
+    served = Sentences(model, length, question_length, text_limit)
+    reader, policy, vocabulary = model.reader, model.memory.policy, served.vocabulary
     return Servable(
-        memory=served.memory(),
-        entry={
-            "tokens": tf.TensorSpec([length], tf.int32),
-            "text": tf.TensorSpec([], tf.string),
-        },
+        memory=served.memory,
+        entry=served.entry,
         item={"item": tf.TensorSpec([], tf.string)},
         question={"question": tf.TensorSpec([], tf.string)},
-        encode=served.encode,
-        answer=served.answer,
+        encode=lambda items: served.encode(items["item"]),
+        answer=lambda state, asked: served.answer(state, asked["question"]),
         layers=(reader, policy, vocabulary),
         identity={
             "reader": type(reader).__name__,
@@ -141,57 +126,20 @@ def text_servable(
             "words": list(vocabulary.words),
         },
         present=lambda items: items["item"] != "",
-        checks=served.checks,
+        checks=lambda entries: _known_words(entries, vocabulary),
         streams={"item": "sentences"},
         example=EXAMPLE,
         facts={
             "reader": type(reader).__name__,
-            "sentence_length": length,
-            "question_length": question_length,
+            "sentence_length": served.length,
+            "question_length": served.question_length,
             "text_limit": text_limit,
             "answers": ["", "[unk]", *vocabulary.words],
         },
     )
 
 
-@dataclass(frozen=True)
-class _ServedText:
-    """How a reader of text takes in a sentence, answers, and tells a damaged memory."""
-
-    model: StreamReader
-    vocabulary: Vocabulary
-    length: int
-    question_length: int
-    text_limit: int
-
-    def memory(self) -> EpisodicMemory:
-        """The model's memory, over entries that also hold the sentence."""
-        inner = self.model.memory
-        return EpisodicMemory(
-            inner.slots, inner.policy, lambda entries: inner.encode(entries["tokens"])
-        )
-
-    def encode(self, items: Tensors) -> Nest:
-        text = tf.strings.unicode_transcode(items["item"], "UTF-8", "UTF-8", errors="replace")
-        text = tf.strings.substr(text, 0, self.text_limit, unit="UTF8_CHAR")
-        return {"tokens": self.vocabulary(text, length=self.length), "text": text}
-
-    def answer(self, state: MemoryState, question: Tensors) -> Tensors:
-        reader = self.model.reader
-        query = reader.ask(self.vocabulary(question["question"], length=self.question_length))
-        result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)
-        probabilities = tf.nn.softmax(result.logits)
-        best = tf.argmax(result.logits, axis=-1)
-        return {
-            "answer": self.vocabulary.text(best[:, None]),
-            "probability": tf.reduce_max(probabilities, axis=-1),
-            "probabilities": probabilities,
-            "attention": result.attention,
-            "texts": state.entries["text"],
-            "ids": state.ids,
-        }
-
-    def checks(self, entries: Nest) -> Tensors:
-        tokens, size = entries["tokens"], self.vocabulary.size
-        expectation = f"entries__tokens: expected word ids from 0 to {size - 1}"
-        return {expectation: (tokens >= 0) & (tokens < size)}
+def _known_words(entries: Nest, vocabulary: Vocabulary) -> Tensors:
+    """Tells a damaged memory by ids that are no words."""
+    expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
+    return {expectation: (entries["tokens"] >= 0) & (entries["tokens"] < vocabulary.size)}

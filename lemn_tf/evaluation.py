@@ -1,4 +1,4 @@
-"""Was what a question needed still in memory? Pure functions over what a rollout recorded.
+"""How well models answer, and whether what a question needed was still in memory.
 
 B streams, T items, Q questions, K supporting items of a question (padding -1 everywhere). The
 supports are labels: they are for evaluation and for the clairvoyant bound, never for training.
@@ -6,9 +6,13 @@ supports are labels: they are for evaluation and for the clairvoyant bound, neve
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
-from lemn_tf.memory import EMPTY
+if TYPE_CHECKING:
+    from lemn_tf.model import StreamReader
 
 
 def needed_at(support: tf.Tensor, ask_at: tf.Tensor, steps: int) -> tf.Tensor:
@@ -33,40 +37,11 @@ def needed_at(support: tf.Tensor, ask_at: tf.Tensor, steps: int) -> tf.Tensor:
     return tf.cast(tf.where(needs, ask_at[:, None], -1), tf.float32)
 
 
-def kept_at(ids: tf.Tensor, slot: tf.Tensor, ask_at: tf.Tensor) -> tf.Tensor:
-    """What was in memory at each question.
-
-    Args:
-        ids: `[B, T, N + 1]`, the candidates at each step (`Decision.ids`).
-        slot: `[B, T]`, the candidate that left (`Decision.slot`).
-        ask_at: `[B, Q]`, how many items were seen when each question was asked.
-
-    Returns:
-        `[B, Q, N]` ids, -1 for unused slots and for questions that are padding.
-
-    Example:
-
-    >>> ids = tf.constant([[[-1, -1, 0], [-1, 0, 1], [0, 1, 2]]])
-    >>> kept_at(ids, tf.constant([[0, 0, 1]]), tf.constant([[2, 3]])).numpy().tolist()
-    [[[0, 1], [0, 2]]]
-    """
-    ids, slot, ask_at = (tf.convert_to_tensor(x) for x in (ids, slot, ask_at))
-    if ids.shape.rank != 3 or slot.shape.rank != 2 or ask_at.shape.rank != 2:
-        raise ValueError(
-            "expected ids [B, T, N + 1], slot [B, T] and ask_at [B, Q]; "
-            f"got {ids.shape}, {slot.shape} and {ask_at.shape}"
-        )
-    places = tf.range(tf.shape(ids)[-1] - 1, dtype=slot.dtype)
-    after = tf.where(places >= slot[..., None], ids[..., 1:], ids[..., :-1])  # [B, T, N]
-    kept = tf.gather(after, tf.maximum(ask_at - 1, 0), batch_dims=1)
-    return tf.where((ask_at > 0)[..., None], kept, tf.constant(EMPTY, ids.dtype))
-
-
 def supported(kept: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
     """`[B, Q]` bool: whether all that a question needed was in memory when it was asked.
 
     Args:
-        kept: `[B, Q, N]`, as `kept_at` returns it.
+        kept: `[B, Q, N]`, what was in memory at each question (`learning.rollout.kept_at`).
         support: `[B, Q, K]`; a question that needs nothing is supported.
 
     Example:
@@ -102,3 +77,86 @@ def _checked(support, ask_at) -> tuple[tf.Tensor, tf.Tensor]:
             f"expected support [B, Q, K] and ask_at [B, Q]; got {support.shape} and {ask_at.shape}"
         )
     return support, ask_at
+
+
+def rates(
+    model: StreamReader,
+    episodes: tf.data.Dataset,
+    slots: int | None = None,
+    jit_compile: bool = False,
+) -> dict[str, Any]:
+    """Asks a model every question of some episodes.
+
+    Args:
+        model: acts greedily.
+        episodes: batches of them; see `lemn_tf.Episode`.
+        slots: another size of the memory than the model's own.
+        jit_compile: compile with XLA.
+
+    Returns:
+        A dict: `error_rate` in percent, the number of `questions`, how many are `labelled` with
+        what they need, for how many percent of these all of it was in memory (`support_recall`),
+        how many percent of those were answered right (`right_if_supported`), and the model's
+        `policy` and `slots`. A rate of nothing is None.
+    """
+    outcome = tf.function(model.outcome, jit_compile=jit_compile)
+    totals = dict.fromkeys(("questions", "right", "labelled", "supported", "both"), 0)
+    for batch in episodes:
+        for name, count in outcome(batch, slots=slots, seed=tf.constant([0, 0])).items():
+            totals[name] += int(count)
+
+    def percent(part: int, whole: int) -> float | None:
+        return round(100 * part / whole, 3) if whole else None
+
+    return {
+        "error_rate": percent(totals["questions"] - totals["right"], totals["questions"]),
+        "questions": totals["questions"],
+        "labelled": totals["labelled"],
+        "support_recall": percent(totals["supported"], totals["labelled"]),
+        "right_if_supported": percent(totals["both"], totals["supported"]),
+        "policy": model.memory.policy.name,
+        "slots": slots or model.memory.slots,
+    }
+
+
+def compare(
+    models: Mapping[str, StreamReader], score: Callable[[StreamReader], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Scores models side by side, with the oracle over the first one's reader as the bound.
+
+    The oracle goes by labels. Unless every question has them there is no oracle and no regret.
+
+    Args:
+        models: by name.
+        score: from a model to its score, such as `lambda model: rates(model, episodes)`.
+
+    Returns:
+        For each model, and last for the oracle, a dict: its `name`, its score, and its `regret`,
+        the error above the oracle's in percent or None.
+    """
+    rows = [{"name": name, **score(model), "regret": None} for name, model in models.items()]
+    if rows[0]["labelled"] < rows[0]["questions"]:
+        return rows
+    oracle = next(iter(models.values())).with_policy("oracle")
+    rows.append({"name": "oracle", **score(oracle)})
+    for row in rows:
+        row["regret"] = round(row["error_rate"] - rows[-1]["error_rate"], 3)
+    return rows
+
+
+def with_rule(model: StreamReader, policy: str) -> StreamReader:
+    """The model's reader over a memory with a rule; the model itself if the policy is its own.
+
+    Args:
+        model: a trained one.
+        policy: the name of a policy that needs no training.
+    """
+    if policy == model.memory.policy.name:
+        return model
+    other = model.with_policy(policy)
+    if other.learns:
+        raise ValueError(
+            f"{policy} is learned: expected a run or preset that was trained with it, got one with "
+            f"{model.memory.policy.name}"
+        )
+    return other

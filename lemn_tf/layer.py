@@ -198,11 +198,23 @@ class EpisodicMemory(keras.layers.Layer):
         self._check_vectors(vectors, cells.entries, 2)
         self._check_carry(state)
         seed = self._seed(training, seed)
-        after, logits, slot = self._step(vectors, cells, seed)
+        after, logits, slot = self.step(vectors, cells, seed)
         return after, describe(cells.ids, logits, slot)
 
-    def _step(self, vectors, cells: MemoryState, seed):
-        """The state after one of the candidates has left, the logits under the rules, the slot."""
+    def step(
+        self, vectors: tf.Tensor, cells: MemoryState, seed: tf.Tensor | None = None
+    ) -> tuple[MemoryState, tf.Tensor, tf.Tensor]:
+        """The heart of `observe` and `call`, for entries that have been encoded already.
+
+        Args:
+            vectors: `[B, N + 1, D]`, the candidates as the policy sees them.
+            cells: the candidates, as `memory.candidates` returns them.
+            seed: `[2]` int32 to draw the eviction; None takes the likeliest.
+
+        Returns:
+            The memory after one of them has left, the logits under the rules `[B, N + 1]`, and
+            which one left `[B]`.
+        """
         scores = self.policy(Cells(vectors, cells.ids, cells.clock, seed), cells.carry)
         draws = seed is not None or self.policy.stochastic
         noise = gumbel(cells, seed) if draws else None
@@ -289,7 +301,7 @@ class EpisodicMemory(keras.layers.Layer):
         def step(t, held, record):
             item = (tf.fill([batch], origin + t), vectors_tm[t])
             cells = memory.candidates(held, item)
-            after, logits, slot = self._step(cells.entries[1], cells, seed)
+            after, logits, slot = self.step(cells.entries[1], cells, seed)
             if mask_tm is not None:
                 after = streams.choose_rows(mask_tm[t], after, held)
             if after_step is not None:

@@ -2,15 +2,15 @@
 
 A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
 start, random parts of whole stories), then policy and reader learn together, the reader still half
-of the time on random parts so that the two do not co-adapt. The policy learns with ten slots before
-it has to do with fewer: what two facts are worth together shows while both of them are still there.
-It learns from stories as they are, which shows it the way, and in the end from stories with names
-exchanged, which keeps it from learning them by heart. `a2c` takes its place where the actor-critic
-alone trains the policy: it learns with five slots, where enough answers go wrong to learn from,
-goes on at a constant rate for long, and slows down in the end with the slots it is meant for.
+of the time on random parts so that the two do not co-adapt. The policy first learns with ten slots,
+then with fewer: it can see what two facts are worth together only while both are still in memory.
+At first it learns from the stories as they are, in the end from stories with names exchanged, which
+keeps it from learning them by heart. `a2c` is used instead where the actor-critic alone trains the
+policy: it learns with five slots, where enough answers go wrong to learn from, for a long time at a
+constant rate, and at a falling rate in the end with the slots it is meant for.
 `paper` is the procedure of the paper: the reader is pretrained under FIFO, then everything learns
-jointly by actor-critic. The paper has 50,000 and 200,000 steps, not saying how many episodes make
-one; ours are 12,500 and 6,250 updates of 32 episodes.
+jointly by actor-critic. The paper has 50,000 and 200,000 steps and does not say how many episodes a
+step has; ours are 12,500 and 6,250 updates of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
 ['linear start', 'reader', 'roomy', 'policy', 'polish']
@@ -35,7 +35,7 @@ class Phase:
         episodes: its length.
         learning_rate: of Adam, at its beginning.
         final_rate: share of it left at the end; falls as a cosine in between.
-        batch_size: episodes an update.
+        batch_size: episodes in an update.
         clip: largest norm of the whole gradient.
         linear: attention without softmax (linear start).
         on_policy: weight of the reader's loss on the memories a policy leaves it.
@@ -47,9 +47,9 @@ class Phase:
         at_most: size of the memory while the phase trains, if smaller than the model's own.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
-        reward: of the actor-critic, "sign" (+1 / -1 an answer) or "probability".
-        rollouts: how often an update lives through each of its stories: the actor-critic then
-            tells what an action was worth from how the others of the same story fared.
+        reward: of the actor-critic, "sign" (+1 / -1 for an answer) or "probability".
+        rollouts: how often an update runs through each of its stories: the actor-critic then
+            judges an action by how the other rollouts of the same story went.
         rename: whether names are exchanged at random, where the data knows how.
     """
 
@@ -127,7 +127,7 @@ RECIPES = {
 """The known recipes by name."""
 
 WIDE = ("a2c",)
-"""Recipes under which h of a policy that has one is as wide as d, where no width was asked for."""
+"""Recipes under which a policy with an h makes it as wide as d, unless another width is given."""
 
 
 def chosen(recipe: str, trainer: str | None = None) -> str:
@@ -169,7 +169,7 @@ def get(
         trainer: "a2c", "hindsight" or "both" for the phases that train the policy.
         episodes: new lengths by name of phase.
         slots: of the memory it is for. Phases that would give it no more room are left out, and
-            what follows takes so much longer; 0 keeps them all.
+            the next phase gets their episodes; 0 keeps them all.
         **changes: new values for the fields of those phases that train the policy.
     """
     if isinstance(recipe, str):
@@ -180,8 +180,8 @@ def get(
     if trainer is not None and trainer not in trainers:
         raise ValueError(f"unknown trainer {trainer!r}; known are {', '.join(trainers)}")
     recipe = _fitting(recipe, slots)
-    known = {phase.name for phase in recipe}
-    for name in episodes or {}:
+    known, episodes = {phase.name for phase in recipe}, episodes or {}
+    for name in episodes:
         if name not in known:
             raise ValueError(
                 f"this recipe has no phase {name!r} for such a policy and memory; it has "
@@ -192,8 +192,7 @@ def get(
         if phase.objectives:
             objectives = trainers[trainer] if trainer else phase.objectives
             phase = dataclasses.replace(phase, objectives=objectives, **changes)
-        if phase.name in (episodes or {}):
-            phase = dataclasses.replace(phase, episodes=episodes[phase.name])
+        phase = dataclasses.replace(phase, episodes=episodes.get(phase.name, phase.episodes))
         phases.append(phase)
     return tuple(phases)
 
@@ -228,7 +227,7 @@ def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
 def policy_lengths(
     recipe: str | tuple[Phase, ...], episodes: int, slots: float = 0
 ) -> dict[str, int]:
-    """Lengths that share out `episodes` among the phases that train the policy, as they are long.
+    """Shares `episodes` among the phases that train the policy, in proportion to their lengths.
 
     Example:
 

@@ -39,8 +39,8 @@ class PhaseTrainee(Trainee):
         shards: see `StreamReader.compile`.
         jit_compile: compile with XLA.
         callbacks: from a phase and its number to further Keras callbacks.
-        agent: from the objectives of a phase, and the slots it trains with, to who drives its
-            updates, see `StreamReader.compile`.
+        agent: from the objectives of a phase, and the slots it trains with, to the agent that
+            drives its updates, see `StreamReader.compile`.
         watch: the metric of validation by which the best weights are chosen; the larger the
             better, unless its name ends in "loss" or "error".
     """
@@ -143,7 +143,7 @@ class PhaseTrainee(Trainee):
         ).history
         self.position["update"] = self._goal
         if self._goal == self.updates and self.folder is not None:
-            save_arrays(_reader_file(self.folder, index), *self.model.reader.get_weights())
+            save_arrays(reader_file(self.folder, index), *self.model.reader.get_weights())
         return {
             "phase": phase.name,
             "phase_index": index,
@@ -175,13 +175,14 @@ class PhaseTrainee(Trainee):
         return True
 
 
-def _reader_file(folder: str | os.PathLike, phase: int) -> Path:
+def reader_file(folder: str | os.PathLike, phase: int) -> Path:
+    """Where a run leaves its reader when the phase of that number ends."""
     return Path(folder) / f"reader-{phase}.npz"
 
 
 def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
     """The weights of the reader of a run as the phase of that number left it."""
-    path = _reader_file(folder, phase)
+    path = reader_file(folder, phase)
     if not path.is_file():
         raise ValueError(f"{folder} holds no reader of a finished phase {phase}: expected {path}")
     with np.load(path, allow_pickle=False) as file:
@@ -189,7 +190,7 @@ def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
 
 
 def slots_of(phase: Phase, own: int) -> int:
-    """The size of the memory while a phase trains a model with so many slots of its own."""
+    """The size of the memory while a phase trains a model that has `own` slots."""
     slots = max(phase.slots or 0, own)
     return slots if phase.at_most is None else min(slots, phase.at_most)
 

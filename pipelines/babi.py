@@ -10,14 +10,8 @@ with tabs is a question: its text, the answer, and the numbers of the lines that
 Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Vocabulary`).
 """
 
-import hashlib
 import os
-import shutil
-import tarfile
-import tempfile
-import urllib.request
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -26,38 +20,8 @@ import tensorflow as tf
 
 from lemn_tf.files import write_atomically
 
+from .stories import Question, Story, read_jsonl
 from .text import batched
-
-# All twenty tasks, v1.2, on their authors' file host. The SHA-256 is the one stated by ParlAI's
-# builder (parlai/tasks/babi/build.py), which reaches the archive through parl.ai/downloads/babi/.
-ARCHIVE = "https://dl.fbaipublicfiles.com/parlai/babi/babi.tar.gz"
-ARCHIVE_SHA256 = "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e"
-ARCHIVE_FOLDER = "tasks_1-20_v1-2"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question of a story.
-
-    Attributes:
-        text: the question.
-        answer: the answer, one word ("milk,football" is one).
-        support: the facts that answer it, as indices into `Story.facts`, in the file's order.
-        asked_after: how many facts came before it.
-    """
-
-    text: str
-    answer: str
-    support: tuple[int, ...]
-    asked_after: int
-
-
-@dataclass(frozen=True)
-class Story:
-    """A story: its facts in order, and its questions in the order they are asked."""
-
-    facts: tuple[str, ...]
-    questions: tuple[Question, ...]
 
 
 class Words(Protocol):
@@ -72,23 +36,29 @@ class Words(Protocol):
 
 
 def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Story]:
-    """Reads the stories of one or more files in bAbI's text format.
+    """Reads the stories of one or more files in bAbI's text format, or in JSON lines.
 
     Args:
-        paths: a path, or several whose stories are joined in order.
+        paths: a path, or several whose stories are joined in order. Files that end in `.jsonl`
+            hold JSON lines, see `lemn_tf.pipelines.stories`.
 
     Returns:
         The stories.
 
     Example:
 
+    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "story.txt"
     >>> _ = path.write_text("1 Mary got the milk.\\n2 Where is it?\\tgarden\\t1\\n")
     >>> read_stories(path)[0].questions
     (Question(text='Where is it?', answer='garden', support=(0,), asked_after=1),)
     """
-    several = not isinstance(paths, (str, os.PathLike))
-    return [story for path in (paths if several else [paths]) for story in _read_file(Path(path))]
+    each = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [story for path in each for story in _read(Path(path))]
+
+
+def _read(path: Path) -> list[Story]:
+    return read_jsonl(path) if path.suffix == ".jsonl" else _read_file(path)
 
 
 def _read_file(path: Path) -> list[Story]:
@@ -130,6 +100,8 @@ def _read_file(path: Path) -> list[Story]:
             fields.pop()
         if len(fields) > 2 or not sentence or not fields[0]:
             raise bad("question <tab> answer [<tab> support line numbers]", body)
+        if not facts:
+            raise bad("a fact before the first question of a story", sentence)
         support = []
         for word in fields[1].split() if len(fields) == 2 else ():
             if not (word.isascii() and word.isdigit()) or int(word) not in fact_at:
@@ -156,7 +128,8 @@ def write_stories(stories: Iterable[Story], path: str | os.PathLike) -> None:
 
 
 def _lines(story: Story) -> Iterable[str]:
-    number, line_of, waiting = 0, [], list(story.questions)
+    number, waiting = 0, list(story.questions)
+    line_of: list[int] = []
     for seen in range(len(story.facts) + 1):
         while waiting and waiting[0].asked_after == seen:
             question = waiting.pop(0)
@@ -226,38 +199,55 @@ def encode(
         raise ValueError("expected at least one story to encode, got none")
     streams = [_stream(story, store_questions) for story in stories]
     asked = [[question.text for question in story.questions] for story in stories]
-    distinct = list(dict.fromkeys(text for row in (*streams, *asked) for text in row))
-    options = {} if length is None else {"length": length}
-    ids = np.asarray(vocabulary(tf.constant(distinct, tf.string), **options), np.int32)
-    ids = np.concatenate([ids, np.zeros_like(ids[:1])]) if distinct else np.zeros((1, 0), np.int32)
-    row_of = {text: row for row, text in enumerate(distinct)}  # the last row is padding
-
-    def sentences(rows: list[list[str]]) -> np.ndarray:
-        index = _padded([[row_of[text] for text in row] for row in rows], len(distinct))
-        return ids[index]
-
     shift = [_shifts(story) if store_questions else [0] * len(story.facts) for story in stories]
-    support, ask_at, words = [], [], []
-    for story, moved in zip(stories, shift, strict=True):
-        support.append([[fact + moved[fact] for fact in q.support] for q in story.questions])
-        ask_at.append([q.asked_after + store_questions * k for k, q in enumerate(story.questions)])
-        words.append([q.answer for q in story.questions])
-    flat = [word for row in words for word in row]
-    found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32)
-    answer_ids = iter(np.where(found == vocabulary.unknown, -1, found).tolist())
-    most = max((len(row) for rows in support for row in rows), default=0)
-    padded_support = np.full((len(stories), max(map(len, words)), most), -1, np.int32)
-    for s, rows in enumerate(support):
-        for q, row in enumerate(rows):
-            padded_support[s, q, : len(row)] = row
+    sentences = _sentences([*streams, *asked], vocabulary, length)
     return {
         "items": sentences(streams),
         "length": np.array([len(stream) for stream in streams], np.int32),
         "questions": sentences(asked),
-        "ask_at": _padded(ask_at, -1),
-        "answers": _padded([[next(answer_ids) for _ in row] for row in words], -1),
-        "support": padded_support,
+        "ask_at": _padded(
+            [
+                [q.asked_after + store_questions * k for k, q in enumerate(story.questions)]
+                for story in stories
+            ],
+            -1,
+        ),
+        "answers": _answer_ids(stories, vocabulary),
+        "support": _supports(stories, shift),
     }
+
+
+def _sentences(
+    rows: list[list[str]], vocabulary: Words, length: int | None
+) -> Callable[[list[list[str]]], np.ndarray]:
+    """A function from rows of these sentences to their ids, [rows, sentences, L]."""
+    distinct = list(dict.fromkeys(text for row in rows for text in row))
+    options = {} if length is None else {"length": length}
+    ids = np.asarray(vocabulary(tf.constant(distinct, tf.string), **options), np.int32)
+    ids = np.concatenate([ids, np.zeros_like(ids[:1])]) if distinct else np.zeros((1, 0), np.int32)
+    row_of = {text: row for row, text in enumerate(distinct)}  # the last row is padding
+    return lambda rows: ids[
+        _padded([[row_of[text] for text in row] for row in rows], len(distinct))
+    ]
+
+
+def _answer_ids(stories: list[Story], vocabulary: Words) -> np.ndarray:
+    """Ids of the answers, [S, Q]; -1 for padding and for words that are not known."""
+    flat = [question.answer for story in stories for question in story.questions]
+    found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32)
+    ids = iter(np.where(found == vocabulary.unknown, -1, found).tolist())
+    return _padded([[next(ids) for _ in story.questions] for story in stories], -1)
+
+
+def _supports(stories: list[Story], shift: list[list[int]]) -> np.ndarray:
+    """Items that answer each question, [S, Q, K], each fact moved by its shift."""
+    every = [question.support for story in stories for question in story.questions]
+    shape = (max(len(story.questions) for story in stories), max(map(len, every), default=0))
+    out = np.full((len(stories), *shape), -1, np.int32)
+    for place, story, moved in zip(out, stories, shift, strict=True):
+        for row, question in zip(place, story.questions, strict=False):
+            row[: len(question.support)] = [fact + moved[fact] for fact in question.support]
+    return out
 
 
 def _stream(story: Story, store_questions: bool) -> list[str]:
@@ -335,53 +325,3 @@ def dataset(
         drop_remainder=drop_remainder,
         start=start,
     )
-
-
-def download(
-    directory: str | os.PathLike, url: str = ARCHIVE, sha256: str = ARCHIVE_SHA256
-) -> Path:
-    """Fetches the official bAbI tasks, checks them and unpacks them; whole or not at all.
-
-    Args:
-        directory: where the folder of tasks is to appear.
-        url: address of the archive.
-        sha256: checksum the archive must have.
-
-    Returns:
-        The unpacked folder, e.g. with `en-10k/qa2_two-supporting-facts_train.txt` in it. If it is
-        there already nothing is fetched.
-
-    Raises:
-        ConnectionError: the archive could not be fetched.
-        ValueError: what came is not the archive.
-    """
-    directory = Path(directory)
-    folder = directory / ARCHIVE_FOLDER
-    if folder.is_dir():
-        return folder
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".babi-", dir=directory) as temporary:
-        archive = Path(temporary) / "archive.tar.gz"
-        try:
-            with urllib.request.urlopen(url, timeout=60) as source, archive.open("wb") as file:
-                shutil.copyfileobj(source, file)
-        except OSError as error:
-            raise ConnectionError(
-                f"could not fetch {url} ({error}). Without a network, make stories of the same "
-                "kind with 'lemn data babi --variant original|noisy|large --out DIR', or unpack "
-                f"the archive by hand so that {folder} exists."
-            ) from error
-        with archive.open("rb") as file:
-            got = hashlib.file_digest(file, "sha256").hexdigest()
-        if got != sha256:
-            raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
-        unpacked = Path(temporary) / "unpacked"
-        try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
-        except tarfile.TarError as error:
-            raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
-        if not (unpacked / ARCHIVE_FOLDER).is_dir():
-            raise ValueError(f"{url}: expected a folder {ARCHIVE_FOLDER} in it, got none")
-        os.replace(unpacked / ARCHIVE_FOLDER, folder)
-    return folder

@@ -14,16 +14,18 @@ published files, event by event:
   for, however long ago it was picked up: questions say nothing about recency. The last four
   tenths of the stories carry more and more noise, sentences about people and animals that no
   question needs.
-- *Large*. The world of Noisy, 20 to 80 lines a story, questions at any line.
+- *Large*. The world of Noisy with 20 to 80 lines in a story and questions at any line.
 """
 
+import os
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from .babi import Question, Story
+from .babi import Question, Story, write_stories
 
 QUESTIONS = 5
 RECENT = 5  # Original asks only for objects touched among so many last facts
@@ -121,8 +123,7 @@ class _World:
     def restore(self, snapshot: tuple) -> None:
         count, *state = snapshot
         del self.facts[count:]
-        state = map(dict, state)
-        self.place, self.holder, self.spot, self.moved, self.touched, self.laid = state
+        self.place, self.holder, self.spot, self.moved, self.touched, self.laid = map(dict, state)
 
     def options(self) -> list[tuple[str, str]]:
         """Every (person, object) such that the person can pick up or drop the object."""
@@ -168,7 +169,7 @@ class _World:
 
 
 def _original(dice: _Dice) -> Story:
-    world, questions = _World(ORIGINAL, dice), []
+    world, questions = _World(ORIGINAL, dice), list[Question]()
     while len(questions) < QUESTIONS:
         for _ in range(2):
             options = world.options()
@@ -206,7 +207,7 @@ def _noise_sentences(dice: _Dice, people: Sequence[str]) -> list[str]:
 
 def _held(dice: _Dice, noise: float, asked_after: Sequence[int], count: int) -> Story:
     """A story of Noisy's world: `count` facts, questions after given numbers of them."""
-    while True:  # begins anew in the rare case that nothing can be in known hands in time
+    while True:  # starts again in the rare case that nobody holds anything in time
         world, questions = _World(NOISY, dice), []
         sentences = _noise_sentences(dice, NOISY.people)
         for end in asked_after:
@@ -214,7 +215,7 @@ def _held(dice: _Dice, noise: float, asked_after: Sequence[int], count: int) -> 
             if not candidates:
                 break
             thing = dice.choice(candidates)
-            questions.append(world.question(thing, tuple(sorted(world.support(thing)))))
+            questions.append(world.question(thing, tuple(sorted(world.support(thing) or ()))))
         else:
             _play(world, count, noise, sentences)
             return Story(tuple(world.facts), tuple(questions))
@@ -280,3 +281,28 @@ def generate(variant: str, episodes: int, seed: int) -> list[Story]:
             after = [line - before for before, line in enumerate(asked)]
             stories.append(_held(dice, noise, after, lines - QUESTIONS))
     return stories
+
+
+def write_splits(
+    variant: str, episodes: int, seed: int, folder: str | os.PathLike
+) -> dict[str, Path]:
+    """Generates stories and writes them to train, valid and test files (8 : 1 : 1).
+
+    Args:
+        variant, episodes, seed: as for `generate`.
+        folder: for the files.
+
+    Returns:
+        The files by the name of the split.
+    """
+    stories = generate(variant, episodes, seed)
+    # Noisy and Large grow noisier from the first story to the last: every split gets its share.
+    parts = {
+        "train": [story for i, story in enumerate(stories) if i % 10 < 8],
+        "valid": stories[8::10],
+        "test": stories[9::10],
+    }
+    files = {split: Path(folder) / f"{variant}_{split}.txt" for split in parts}
+    for split, path in files.items():
+        write_stories(parts[split], path)
+    return files

@@ -1,8 +1,8 @@
 """Renaming: stories in which people, things and places have changed names.
 
-"Mary took the milk" and "John took the apple" are the same event with other names. Giving the
-members of a role each other's names throughout a story, question and answer included, makes another
-true story. It keeps a policy from learning the training stories by heart.
+"Mary took the milk" and "John took the apple" are the same event with other names. If people,
+things or places exchange names throughout a story, questions and answers included, the story stays
+true. Training on such stories keeps a policy from learning the given ones by heart.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """What pipelines of text share: padded arrays turned into reproducible, resumable batches.
 
-The whole data set sits in memory as arrays of ids. An epoch is then nothing but an order of
+The whole data set is in memory as arrays of ids. An epoch is then only an order of
 indices, drawn with NumPy from (seed, epoch), and a batch is one gather in the graph. Starting in
 the middle costs nothing: the skipped batches are never made.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -135,6 +136,57 @@ def epoch_batches(
     return batches
 
 
+class _Schedule(NamedTuple):
+    """Which examples come in which batch."""
+
+    bounds: np.ndarray
+    member: np.ndarray
+    batch_size: int
+    seed: int | None
+    drop_remainder: bool
+
+    def epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
+        """The batches of an epoch; see `epoch_batches`."""
+        return epoch_batches(self.member, self.batch_size, self.seed, number, self.drop_remainder)
+
+    def orders(self, start: int, repeat: bool) -> Iterator[dict[str, np.ndarray]]:
+        """For each epoch, from batch `start` on, the indices, size and bound of every batch."""
+        steps = len(self.epoch(0))
+        for number in itertools.count(start // steps) if repeat else range(start < steps):
+            batches = self.epoch(number)[start % steps if number == start // steps else 0 :]
+            index = np.zeros((len(batches), self.batch_size), np.int32)
+            for row, (_, batch) in zip(index, batches, strict=True):
+                row[: len(batch)] = batch
+            yield {
+                "index": index,
+                "size": np.array([len(batch) for _, batch in batches], np.int32),
+                "bound": self.bounds[[bucket for bucket, _ in batches]],
+            }
+
+    def gather(
+        self, arrays: Mapping[str, np.ndarray], cut: Sequence[str]
+    ) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+        """A function from an entry of `orders` to the batch itself."""
+        tensors = {name: tf.constant(array) for name, array in arrays.items()}
+        steps = int(self.bounds[0]) if len(self.bounds) == 1 else None
+        even = all(len(batch) == self.batch_size for _, batch in self.epoch(0))
+
+        def gather(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            index, out = batch["index"][: batch["size"]], {}
+            for name, tensor in tensors.items():
+                shape = [self.batch_size if even else None, *tensor.shape[1:]]
+                value = tf.gather(tensor, index)
+                if name in cut:
+                    missing = tf.maximum(batch["bound"] - tensor.shape[1], 0)
+                    padding = [[0, 0], [0, missing], *[[0, 0]] * (len(shape) - 2)]
+                    value = tf.pad(value[:, : batch["bound"]], padding)
+                    shape[1] = steps
+                out[name] = tf.ensure_shape(value, shape)
+            return out
+
+        return gather
+
+
 def batched(
     arrays: Mapping[str, np.ndarray],
     lengths: np.ndarray,
@@ -180,46 +232,15 @@ def batched(
     bounds, member = plan(lengths, buckets)
     if drop_remainder:
         bounds, member = filled(bounds, member, batch_size)
-
-    def epoch_of(number: int) -> list[tuple[int, np.ndarray]]:
-        return epoch_batches(member, batch_size, shuffle_seed, number, drop_remainder)
-
-    steps = len(epoch_of(0))
+    schedule = _Schedule(bounds, member, batch_size, shuffle_seed, drop_remainder)
+    steps = len(schedule.epoch(0))
     if not repeat and start > steps:
         raise ValueError(f"expected start <= {steps} batches (repeat is off), got {start}")
-
-    def epochs() -> Iterator[dict[str, np.ndarray]]:
-        for number in itertools.count(start // steps) if repeat else range(start < steps):
-            batches = epoch_of(number)[start % steps if number == start // steps else 0 :]
-            index = np.zeros((len(batches), batch_size), np.int32)
-            for row, (_, batch) in zip(index, batches, strict=True):
-                row[: len(batch)] = batch
-            yield {
-                "index": index,
-                "size": np.array([len(batch) for _, batch in batches], np.int32),
-                "bound": bounds[[bucket for bucket, _ in batches]],
-            }
-
-    tensors = {name: tf.constant(array) for name, array in arrays.items()}
-    static = {"T": int(bounds[0]) if len(bounds) == 1 else None}
-    even = drop_remainder or all(len(batch) == batch_size for _, batch in epoch_of(0))
-
-    def gather(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        index, out = batch["index"][: batch["size"]], {}
-        for name, tensor in tensors.items():
-            shape = [batch_size if even else None, *tensor.shape[1:]]
-            value = tf.gather(tensor, index)
-            if name in cut:
-                missing = tf.maximum(batch["bound"] - tensor.shape[1], 0)
-                padding = [[0, 0], [0, missing], *[[0, 0]] * (len(shape) - 2)]
-                value = tf.pad(value[:, : batch["bound"]], padding)
-                shape[1] = static["T"]
-            out[name] = tf.ensure_shape(value, shape)
-        return out
-
-    spec = {"index": [None, batch_size], "size": [None], "bound": [None]}
-    spec = {name: tf.TensorSpec(shape, tf.int32) for name, shape in spec.items()}
-    orders = tf.data.Dataset.from_generator(epochs, output_signature=spec)
-    dataset = orders.unbatch().map(gather)
+    shapes = {"index": [None, batch_size], "size": [None], "bound": [None]}
+    orders = tf.data.Dataset.from_generator(
+        lambda: schedule.orders(start, repeat),
+        output_signature={name: tf.TensorSpec(shape, tf.int32) for name, shape in shapes.items()},
+    )
+    dataset = orders.unbatch().map(schedule.gather(arrays, cut))
     cardinality = tf.data.INFINITE_CARDINALITY if repeat else steps - start
     return dataset.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(4)

@@ -1,6 +1,9 @@
 """The `lemn` command: what it prints, its exit codes, and that a typo gives no traceback."""
 
-import json
+import os
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -8,6 +11,38 @@ import lemn_tf
 from lemn_tf import cli
 
 TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
+
+
+def test_not_a_word_of_tensorflow():
+    """A command that loads everything prints its own message, and nothing else."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lemn_tf.cli", "evaluate", "nosuch", "--data", "x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("lemn: error: no run, .keras file or preset called 'nosuch'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_typing_mistakes_load_nothing_heavy():
+    script = """
+        import sys
+        from lemn_tf import cli
+        try:
+            cli.main(sys.argv[1:])
+        except SystemExit:
+            pass
+        heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
+        assert not heavy & set(sys.modules), heavy & set(sys.modules)
+    """
+    for arguments in (["--help"], ["train", "babi", "--slots", "x"], ["serve", "--port", "none"]):
+        command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_help_and_version(capsys):
@@ -113,35 +148,3 @@ def test_errors_of_a_command(raised, code, said, capsys, monkeypatch):
     monkeypatch.setattr(cli, "COMMANDS", {"fail": Fail()})
     assert cli.main(["fail", "x.txt"]) == code
     assert said in capsys.readouterr().err
-
-
-def test_data(tmp_path, capsys):
-    arguments = ["data", "babi", "--variant", "noisy", "--episodes", "20", "--out", str(tmp_path)]
-    assert cli.main(arguments) == 0
-    assert "noisy_train.txt: 16 stories, 80 questions" in capsys.readouterr().out
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "noisy_test.txt",
-        "noisy_train.txt",
-        "noisy_valid.txt",
-    ]
-
-
-@pytest.mark.slow
-def test_demo_and_what_it_leaves(tmp_path, capsys):
-    out = str(tmp_path / "demo")
-    short = ["--episodes", "256", "--shards", "1", "--out", out]
-    assert cli.main(["demo", *short]) == 0
-    shown = capsys.readouterr().out
-    for expected in ("fifo", "lru", "oracle", "trained", "Where is", "The run is in"):
-        assert expected in shown
-    run = tmp_path / "demo" / "noisy-st-lemn-5-seed1"
-    data = tmp_path / "demo" / "data" / run.name / "noisy_test.txt"
-    assert cli.main(["evaluate", str(run), "--data", str(data), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert {"error_rate", "questions", "support_recall", "policy", "slots"} <= set(result)
-    assert result["questions"] == 1000
-    assert cli.main(["compare", str(run), "--data", str(data), "--slots", "3,5", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert {row["slots"] for row in rows} == {3, 5}
-    oracle = [row for row in rows if row["name"] == "oracle"]
-    assert all(row["support_recall"] == 100 for row in oracle if row["slots"] == 5)

@@ -59,7 +59,7 @@ def allowed(here: str, imported: str) -> bool:
     if top == "tf_agents" or top in ("tf_keras", "tensorflow_probability"):
         return here == "agents"
     if top in ("gymnasium", "gym", "matplotlib"):
-        return here in ("mazes", "navigation")
+        return here in ("mazes", "navigation", "experiments")
     if top != "lemn_tf":
         return True
     there = part(imported)
@@ -67,6 +67,8 @@ def allowed(here: str, imported: str) -> bool:
         return True
     if here in ("files", "memory", "text", "tape"):
         return False
+    if here == "runs" and there == "navigation":
+        return True  # presets of every kind are found by name
     if here == "retention":
         return there == "memory"
     if here == "readers":
@@ -84,7 +86,7 @@ def allowed(here: str, imported: str) -> bool:
     if here == "agents":
         return there == "mazes" or there not in OUTER
     if here == "navigation":
-        return there == "mazes" or there not in OUTER
+        return there in ("mazes", "pipelines") or there not in OUTER
     if here == "mazes":
         return False
     return here == "experiments" and there not in JOINERS

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lemn_tf import evaluation
+from lemn_tf.learning.rollout import kept_at
 
 
 def random_case(generator, streams=3, steps=12, questions=4, supports=2, slots=3):
@@ -27,7 +28,7 @@ def test_against_loops():
     generator = np.random.default_rng(0)
     for _ in range(20):
         ask_at, support, ids, slot = random_case(generator)
-        kept = evaluation.kept_at(ids, slot, ask_at).numpy()
+        kept = kept_at(ids, slot, ask_at).numpy()
         needed = evaluation.needed_at(support, ask_at, steps=12).numpy()
         supported = evaluation.supported(kept, support).numpy()
         for s in range(3):
@@ -56,4 +57,4 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"expected kept \[B, Q, N\]"):
         evaluation.supported(np.zeros([2, 3]), support)
     with pytest.raises(ValueError, match=r"expected ids \[B, T, N \+ 1\]"):
-        evaluation.kept_at(np.zeros([2, 5]), np.zeros([2, 5]), ask_at)
+        kept_at(np.zeros([2, 5]), np.zeros([2, 5]), ask_at)

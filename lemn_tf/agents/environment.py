@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tf_agents.environments import tf_environment
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from lemn_tf import memory
+from lemn_tf.agents.batched import BatchedEnvironment, Moved, variable
 from lemn_tf.model import StreamReader
 from lemn_tf.retention.decision import eligible
+from lemn_tf.streams import choose_rows
 
 KEYS = ("items", "length", "questions", "ask_at", "answers")
 
@@ -31,7 +32,8 @@ def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
 
     Args:
         action: `[...]` int32.
-        allowed: `[..., N + 1]` bool, who may leave, at least one; see `retention.base.eligible`.
+        allowed: `[..., N + 1]` bool, who may leave, at least one; see
+            `retention.decision.eligible`.
     """
     first = tf.argmax(tf.cast(allowed, tf.int32), axis=-1, output_type=tf.int32)
     chosen = tf.one_hot(action, tf.shape(allowed)[-1], True, False)
@@ -52,7 +54,7 @@ def game_of(
         The specs of time steps and actions. Observations are dicts of
             entries: nest of `[N + 1, ...]`, the candidates, newcomer last, blank if unused.
             ids: `[N + 1]` int64, their positions in the stream, -1 if unused.
-            allowed: `[N + 1]` bool, which of them the rules let go. Another action is not heeded.
+            allowed: `[N + 1]` bool, which of them the rules let go. Another action is ignored.
             stream: int32, which of the streams it is. For a learner to find the questions; a
                 policy that looked it up would know the future.
     """
@@ -70,7 +72,7 @@ def game_of(
     return ts.time_step_spec(observation), action
 
 
-class StreamEnvironment(tf_environment.TFEnvironment):
+class StreamEnvironment(BatchedEnvironment):
     """B streams side by side. A row whose stream ends goes on with the next one of the data.
 
     See `game_of` for the observations. At the end of a stream there is no newcomer, only the
@@ -83,7 +85,7 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         reward: for each answer, "sign" gives +1 or -1 as in the paper, "probability" that of the
             right answer. Several questions at one point add up.
         slots: N, if not the model's own.
-        rewarding: False gives no rewards, for those who learn from the memories themselves.
+        rewarding: False gives no rewards, for learners that judge the memories themselves.
     """
 
     def __init__(
@@ -106,92 +108,71 @@ class StreamEnvironment(tf_environment.TFEnvironment):
                 f"expected streams of at least one item; got {len(episodes['length'])} streams, "
                 f"the shortest of {shortest} items"
             )
-
-        def variable(value):
-            return tf.Variable(value, trainable=False)
-
-        self._episodes = {key: tf.nest.map_structure(variable, episodes[key]) for key in KEYS}
-        self._reader, self._reward = model.reader, reward if rewarding else None
+        arrays = {key: tf.nest.map_structure(variable, episodes[key]) for key in KEYS}
         slots = slots or model.memory.slots
-        self._item = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
+        item = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), arrays["items"]
         )
-        super().__init__(*game_of(model, self._item, slots), batch_size)
+        shown, action = game_of(model, item, slots)
+        super().__init__(shown.observation, action, batch_size)
+        self._episodes, self._item, self._reader = arrays, item, model.reader
+        self._paid = reward if rewarding else None
         self._memory = tf.nest.map_structure(variable, memory.empty(batch_size, slots, self._item))
         self._stream = variable(tf.zeros([batch_size], tf.int32))
         self._next = variable(0)
-        self._last = variable(tf.zeros([batch_size], tf.bool))
-        self._earned = variable(tf.zeros([batch_size]))
-        self._started = variable(False)
 
     def load(self, episodes: Mapping[str, Any]) -> None:
-        """Other streams in the place of those it has, of the same shapes; `reset` begins anew."""
+        """Replaces the streams by others of the same shapes; call `reset` to begin with them."""
         for key in KEYS:
             tf.nest.map_structure(
                 lambda old, new: old.assign(new), self._episodes[key], episodes[key]
             )
         self._next.assign(0)
 
-    def _current_time_step(self) -> ts.TimeStep:
-        return tf.cond(self._started, self._show, self._reset)
-
-    def _reset(self) -> ts.TimeStep:
-        self._begin(tf.ones([self.batch_size], tf.bool))
-        self._started.assign(True)
-        return self._show()
-
-    def _step(self, action: tf.Tensor) -> ts.TimeStep:
-        return tf.cond(self._started, lambda: self._go_on(action), self._reset)
-
-    def _go_on(self, action: tf.Tensor) -> ts.TimeStep:
-        over = self._last.read_value()  # these rows begin anew, and do not heed the action
-        cells = self._candidates()
-        after = memory.evict_from(cells, leaving(action, eligible(cells)[0]))
-        length = tf.gather(self._episodes["length"], self._stream)
-        self._earned.assign(self._earn(after))
-        self._last.assign(after.clock >= tf.cast(length, tf.int64))
-        self._assign(after)
-        self._begin(over)
-        return self._show()
-
     def _begin(self, rows: tf.Tensor) -> None:
-        """Begins the next streams in those rows, `[B]` bool, with nothing in memory."""
+        """Begins the next streams in those rows, with nothing in memory."""
         streams = self._episodes["length"].shape[0]
         order = self._next + tf.cumsum(tf.cast(rows, tf.int32), exclusive=True)
         self._stream.assign(tf.where(rows, order % streams, self._stream))
         self._next.assign((self._next + tf.reduce_sum(tf.cast(rows, tf.int32))) % streams)
-        self._last.assign(self._last & ~rows)
-        self._earned.assign(tf.where(rows, 0.0, self._earned))
-        held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
-
-        def choose(new, old):
-            return tf.where(tf.reshape(rows, [-1] + [1] * (old.shape.rank - 1)), new, old)
-
+        held = self._held()
         blank = memory.empty(self.batch_size, held.slots, self._item)
-        self._assign(tf.nest.map_structure(choose, blank, held))
+        self._assign(choose_rows(rows, blank, held))
+
+    def _move(self, action: tf.Tensor, steps: tf.Tensor) -> Moved:
+        cells = self._candidates()
+        after = memory.evict_from(cells, leaving(action, eligible(cells)[0]))
+        length = tf.gather(self._episodes["length"], self._stream)
+        over = steps >= tf.cast(length, tf.int32)
+        reward = self._earn(after)
+        self._assign(after)
+        return Moved(reward, over, tf.where(over, 0.0, 1.0))
+
+    def _held(self) -> memory.MemoryState:
+        return tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
 
     def _assign(self, state: memory.MemoryState) -> None:
         tf.nest.map_structure(lambda variable, value: variable.assign(value), self._memory, state)
 
     def _candidates(self) -> memory.MemoryState:
-        """The slots and the next item; behind the end of a stream an unused place instead."""
-        held = tf.nest.map_structure(lambda variable: variable.read_value(), self._memory)
+        """The slots and the next item, or an unused place after the end of a stream."""
+        held, last = self._held(), self._over.read_value()
         clock = tf.cast(held.clock, tf.int32)
 
         def newcomer(leaf):
             place = tf.minimum(clock, leaf.shape[1] - 1)
             item = tf.gather_nd(leaf, tf.stack([self._stream, place], axis=1))
-            over = tf.reshape(self._last, [-1] + [1] * (item.shape.rank - 1))
+            over = tf.reshape(last, [-1] + [1] * (item.shape.rank - 1))
             return tf.where(over, tf.zeros([], item.dtype), item)
 
         cells = memory.candidates(held, tf.nest.map_structure(newcomer, self._episodes["items"]))
         places = tf.range(cells.ids.shape[1])
-        gone = self._last[:, None] & (places == cells.ids.shape[1] - 1)
+        gone = last[:, None] & (places == cells.ids.shape[1] - 1)
         return cells._replace(ids=tf.where(gone, tf.constant(memory.EMPTY, tf.int64), cells.ids))
 
     def _earn(self, state: memory.MemoryState) -> tf.Tensor:
         """`[B]`: the reward for the questions asked when memory was like this."""
-        if self._reward is None:
+        if self._paid is None:
             return tf.zeros([self.batch_size])
         asked = {
             name: tf.nest.map_structure(
@@ -203,7 +184,7 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         codes = self._reader.encode(state.entries)[:, None]
         ids = tf.broadcast_to(state.ids[:, None], [*queries.shape[:2], state.slots])
         answer = self._reader.read(queries, codes, ids)
-        if self._reward == "sign":
+        if self._paid == "sign":
             right = self._reader.right(answer, asked["answers"])
             reward = 2.0 * tf.cast(right, tf.float32) - 1.0
         else:
@@ -211,18 +192,11 @@ class StreamEnvironment(tf_environment.TFEnvironment):
         now = tf.cast(asked["ask_at"], tf.int64) == state.clock[:, None]
         return tf.stop_gradient(tf.reduce_sum(tf.where(now, reward, 0.0), axis=1))
 
-    def _show(self) -> ts.TimeStep:
+    def _observation(self) -> dict[str, Any]:
         cells = self._candidates()
-        last = self._last.read_value()
-        kind = tf.where(cells.clock == 1, ts.StepType.FIRST, ts.StepType.MID)
-        return ts.TimeStep(
-            step_type=tf.where(last, ts.StepType.LAST, kind),
-            reward=self._earned.read_value(),
-            discount=tf.where(last, 0.0, 1.0),
-            observation={
-                "entries": cells.entries,
-                "ids": cells.ids,
-                "allowed": eligible(cells)[0],
-                "stream": self._stream.read_value(),
-            },
-        )
+        return {
+            "entries": cells.entries,
+            "ids": cells.ids,
+            "allowed": eligible(cells)[0],
+            "stream": self._stream.read_value(),
+        }

@@ -1,12 +1,10 @@
-"""What the subcommands share: argument types, and the commit."""
+"""What the subcommands share: argument types."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 
 def whole_number(least: int):
@@ -46,16 +44,9 @@ def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) 
     given = [name for name in names if getattr(arguments, name) is not None]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is none of them")
+        raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is not one")
 
 
 def words(text: str) -> list[str]:
     """An argparse type: words separated by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def commit() -> str:
-    """The commit that is checked out, or "unknown" outside a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from lemn_tf.commands import data_documents
 from lemn_tf.commands.common import whole_number
 
 
@@ -12,11 +12,13 @@ class Data:
     """Makes stories in bAbI's text format, or fetches the official ones."""
 
     name = "data"
-    help = "make bAbI streams, or download the official ones"
+    help = "make or fetch data: bAbI streams, documents with questions"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", metavar="kind", required=True)
-        babi = kinds.add_parser("babi", help="two-supporting-facts streams", description=self.help)
+        babi = kinds.add_parser(
+            "babi", help="two-supporting-facts streams", description=self.__doc__
+        )
         babi.add_argument("--variant", default="noisy", help="original, noisy or large")
         babi.add_argument(
             "--episodes", type=whole_number(10), default=2000, help="stories in all, all splits"
@@ -26,33 +28,21 @@ class Data:
         babi.add_argument(
             "--download", action="store_true", help="fetch the official archive into DIR instead"
         )
+        data_documents.add_arguments(kinds)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.pipelines import babi
-
-        out = Path(arguments.out)
-        if arguments.download:
-            print(babi.download(out))
+        if arguments.kind != "babi":
+            data_documents.run(arguments)
             return
-        files = write_splits(arguments.variant, arguments.episodes, arguments.seed, out)
+        from lemn_tf.pipelines import babi, babi_archive, babi_generator
+
+        if arguments.download:
+            print(babi_archive.download(arguments.out))
+            return
+        files = babi_generator.write_splits(
+            arguments.variant, arguments.episodes, arguments.seed, arguments.out
+        )
         for path in files.values():
             stories = babi.read_stories(path)
             questions = sum(len(story.questions) for story in stories)
             print(f"{path}: {len(stories):,} stories, {questions:,} questions")
-
-
-def write_splits(variant: str, episodes: int, seed: int, out: Path) -> dict[str, Path]:
-    """Generates stories and writes train, valid and test files (8 : 1 : 1)."""
-    from lemn_tf.pipelines import babi, babi_generator
-
-    stories = babi_generator.generate(variant, episodes, seed)
-    # Noisy and Large grow noisier from the first story to the last: every split gets its share.
-    parts = {
-        "train": [story for i, story in enumerate(stories) if i % 10 < 8],
-        "valid": stories[8::10],
-        "test": stories[9::10],
-    }
-    files = {split: out / f"{variant}_{split}.txt" for split in parts}
-    for split, path in files.items():
-        babi.write_stories(parts[split], path)
-    return files

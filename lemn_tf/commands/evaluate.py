@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+from typing import TYPE_CHECKING
 
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Evaluate:
@@ -32,9 +37,10 @@ class Evaluate:
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
+        from lemn_tf.evaluation import with_rule
         from lemn_tf.experiments import babi
 
-        if maze.is_agent(arguments.run):
+        if runs.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         model = runs.load(arguments.run)
         refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")
@@ -45,22 +51,23 @@ class Evaluate:
         stored = stores_questions([arguments.run], arguments.store_questions)
         renamings = arguments.renamings or 0
         result = babi.score(model, arguments.data, arguments.slots, stored, renamings)
-        if arguments.json:
-            print(json.dumps(result))
-            return None
-        told = (
-            f"{result['policy']} with {result['slots']} slots on {result['data']}: "
-            f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong"
+        print(json.dumps(result) if arguments.json else sentence(result))
+
+
+def sentence(result: dict) -> str:
+    """A score in words."""
+    told = (
+        f"{result['policy']} with {result['slots']} slots on {result['data']}: "
+        f"{result['error_rate']:.1f}% of {result['questions']:,} answers wrong"
+    )
+    if result["renamings"]:
+        told += f"; every story was read {result['renamings']} times, with names exchanged"
+    if result["support_recall"] is not None:
+        told += (
+            f"; all supporting facts still in memory for {result['support_recall']:.1f}% of "
+            f"the {result['labelled']:,} questions that name them"
         )
-        if renamings:
-            told += f"; every story was read {renamings} times, with names exchanged"
-        if result["support_recall"] is not None:
-            told += (
-                f"; all supporting facts still in memory for {result['support_recall']:.1f}% of "
-                f"the {result['labelled']:,} questions that name them"
-            )
-        print(told)
-        return None
+    return told
 
 
 class Compare:
@@ -86,6 +93,8 @@ class Compare:
         from rich.console import Console
 
         from lemn_tf import retention, runs
+        from lemn_tf.evaluation import compare, with_rule
+        from lemn_tf.experiments import babi
 
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
@@ -96,7 +105,8 @@ class Compare:
         stored = stores_questions(arguments.runs, arguments.store_questions)
         rows = []
         for slots in arguments.slots:
-            rows += compare(shown, arguments.data, slots, stored)
+            how = {"path": arguments.data, "slots": slots, "store_questions": stored}
+            rows += compare(shown, functools.partial(babi.score, **how))
         if arguments.json:
             print(json.dumps(rows))
             return
@@ -128,41 +138,7 @@ def stores_questions(names: list[str], asked: bool | None) -> bool:
     return trained[names[0]]
 
 
-def with_rule(model, policy: str):
-    """The model's reader over a memory with a rule; the model itself if the policy is its own."""
-    if policy == model.memory.policy.name:
-        return model
-    other = model.with_policy(policy)
-    if other.learns:
-        raise ValueError(
-            f"{policy} is learned: expected a run or preset that was trained with it, got one with "
-            f"{model.memory.policy.name}"
-        )
-    return other
-
-
-def compare(models: dict, data, slots: int, store_questions: bool = False) -> list[dict]:
-    """Scores of models by name and, last, of the oracle with the first one's reader.
-
-    Each has a `regret`, its error above the oracle's. The oracle goes by supporting facts: unless
-    every question is labelled with them there is none, and `regret` is None.
-    """
-    from lemn_tf.experiments import babi
-
-    rows = [
-        {"name": name, **babi.score(model, data, slots, store_questions), "regret": None}
-        for name, model in models.items()
-    ]
-    if rows[0]["labelled"] < rows[0]["questions"]:
-        return rows
-    oracle = next(iter(models.values())).with_policy("oracle")
-    rows.append({"name": "oracle", **babi.score(oracle, data, slots, store_questions)})
-    for row in rows:
-        row["regret"] = round(row["error_rate"] - rows[-1]["error_rate"], 3)
-    return rows
-
-
-def table(rows: list[dict], title: str):
+def table(rows: list[dict], title: str) -> Table:
     """A table of results, one row each."""
     from rich.table import Table
 
@@ -171,7 +147,7 @@ def table(rows: list[dict], title: str):
         left = column in ("model", "policy")
         shown.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        numbers = (row[name] for name in ("error_rate", "regret", "support_recall"))
-        numbers = ("-" if number is None else f"{number:.1f}" for number in numbers)
-        shown.add_row(row["name"], row["policy"], str(row["slots"]), *numbers)
+        numbers = [row[name] for name in ("error_rate", "regret", "support_recall")]
+        told = ["-" if number is None else f"{number:.1f}" for number in numbers]
+        shown.add_row(row["name"], row["policy"], str(row["slots"]), *told)
     return shown

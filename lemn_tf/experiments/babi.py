@@ -1,4 +1,4 @@
-"""What the bAbI commands share: stories to batches, a model for them, training it, scoring it."""
+"""bAbI stories: their batches, a model for them, its training and its score."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import recipes, retention, training
+from lemn_tf import evaluation, recipes, retention, training
+from lemn_tf.callbacks import EvictionAges
+from lemn_tf.episode import Episode
 from lemn_tf.loop import Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
@@ -27,7 +30,7 @@ from lemn_tf.recipes import Phase
 from lemn_tf.text import Vocabulary
 
 BUCKETS = 3
-"""How many lengths the streams of one file are padded to: each is one XLA program."""
+"""How many lengths the streams of a file are padded to; each needs an XLA program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Settings:
         recipe, trainer: see `lemn_tf.recipes`; under "lemn", "a2c" has a recipe of its own.
         episodes: new lengths of phases by name.
         units: d in the paper.
-        hidden: width of h, for policies that have one; None for the paper's d / 4, or what the
-            recipe takes instead (`recipes.WIDE`).
+        hidden: width of h, for policies that have one; None for the paper's d / 4, or d if the
+            recipe is in `recipes.WIDE`.
         shuffle: the appendix's ablation, for policies that can.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
         room: whether the policy may learn with more slots first, where the recipe has such phases.
         window: how many facts back random memories reach, for all phases; None for the recipe's.
-            Long stories need it: a reader cannot begin with 75 facts.
+            Long stories need one: a reader does not learn from 75 facts at first.
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
@@ -81,7 +84,7 @@ class Settings:
 
     @property
     def chosen(self) -> str:
-        """The recipe that this comes to with its trainer."""
+        """The recipe in use, which may depend on the trainer."""
         return recipes.chosen(self.recipe, self.trainer)
 
     @property
@@ -92,7 +95,7 @@ class Settings:
 
     @property
     def _size(self) -> float:
-        """The size of memory for `recipes.get`: nothing gives an infinite one more room."""
+        """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
         return self.slots if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
@@ -105,7 +108,7 @@ class Settings:
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> Settings:
-        """The same with so many episodes for the policy, where no length was asked for."""
+        """The same with `episodes` shared among the policy's phases that have no length yet."""
         lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
@@ -172,45 +175,17 @@ def train(
         callbacks: see `lemn_tf.training.PhaseTrainee`.
     """
     data = Stories(settings.train, store_questions=settings.store_questions)
-    words = data.vocabulary
-    valid = Stories(settings.valid, words, settings.store_questions)
-    model = build(settings, words, data.sentence_length)
-    phases = settings.phases()
+    valid = Stories(settings.valid, data.vocabulary, settings.store_questions)
+    model = build(settings, data.vocabulary, data.sentence_length)
     if settings.reader_from is not None:
         last = recipes.reader_phases(settings.chosen) - 1
-        weights = training.reader_after(settings.reader_from, last)
-        model.reader.set_weights(weights)
-    run = None
-    if out is not None:
-        config = {
-            **dataclasses.asdict(settings),
-            "phases": [dataclasses.asdict(phase) for phase in phases],
-            "shards": shards,
-            "train_digest": _digest(settings.train),
-            "valid_digest": _digest(settings.valid),
-        }
-        run = Run(out, json.loads(json.dumps(config)))
-
-    groups = data.groups() if settings.rename else []
-
-    def batches(index: int, phase: Phase, start: int) -> tf.data.Dataset:
-        seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
-        ready = data.batches(
-            phase.batch_size // phase.rollouts,
-            buckets=BUCKETS,
-            shuffle_seed=seed,
-            repeat=True,
-            drop_remainder=True,
-            start=start,
-        )
-        ready = renamed(ready, groups if phase.rename else [], words.size, seed, start)
-        return ready if phase.rollouts == 1 else ready.map(partial(repeated, times=phase.rollouts))
-
+        model.reader.set_weights(training.reader_after(settings.reader_from, last))
+    run = None if out is None else Run(out, _config(settings, shards))
     item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
     trainee = training.PhaseTrainee(
         model,
-        phases,
-        batches,
+        settings.phases(),
+        partial(_batches, data, settings),
         valid.batches(256, buckets=1),
         folder=out,
         seed=settings.seed,
@@ -221,6 +196,55 @@ def train(
     )
     run_loop(trainee, run)
     return model
+
+
+def _config(settings: Settings, shards: int) -> dict[str, Any]:
+    """How a run is made, as its folder keeps it."""
+    config = {
+        **dataclasses.asdict(settings),
+        "phases": [dataclasses.asdict(phase) for phase in settings.phases()],
+        "shards": shards,
+        "train_digest": _digest(settings.train),
+        "valid_digest": _digest(settings.valid),
+    }
+    return json.loads(json.dumps(config))
+
+
+def _digest(path: str | os.PathLike) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _batches(
+    data: Stories, settings: Settings, index: int, phase: Phase, start: int
+) -> tf.data.Dataset:
+    """The batches of a phase from number `start` on; every story is there `rollouts` times."""
+    seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
+    ready = data.batches(
+        phase.batch_size // phase.rollouts,
+        buckets=BUCKETS,
+        shuffle_seed=seed,
+        repeat=True,
+        drop_remainder=True,
+        start=start,
+    )
+    groups = data.groups() if settings.rename and phase.rename else []
+    ready = renamed(ready, groups, data.vocabulary.size, seed, start)
+    return ready if phase.rollouts == 1 else ready.map(partial(repeated, times=phase.rollouts))
+
+
+def boards(
+    settings: Settings, out: str | os.PathLike, phase: Phase, index: int
+) -> list[keras.callbacks.Callback]:
+    """Callbacks of a phase that write what TensorBoard shows to `logs/` in the run's folder."""
+
+    def one_batch(model: StreamReader) -> dict[str, tf.Tensor]:
+        data = Stories(settings.valid, model.vocabulary, settings.store_questions)
+        return next(iter(data.batches(64, buckets=1)))
+
+    folder = str(Path(out) / "logs" / f"{index}-{phase.name.replace(' ', '-')}")
+    shown: list[keras.callbacks.Callback] = [keras.callbacks.TensorBoard(folder, write_graph=False)]
+    return [*shown, EvictionAges(folder, one_batch)] if phase.objectives else shown
 
 
 def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool):
@@ -252,13 +276,8 @@ def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool
 
 
 def repeated(episode: dict[str, tf.Tensor], times: int) -> dict[str, tf.Tensor]:
-    """Every stream of a batch so many times, beside each other."""
+    """A batch with every stream `times` times, side by side."""
     return {name: tf.repeat(value, times, axis=0) for name, value in episode.items()}
-
-
-def _digest(path: str | os.PathLike) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def score(
@@ -269,40 +288,65 @@ def score(
     renamings: int = 0,
     jit_compile: bool = False,
 ) -> dict:
-    """Answers every question of a file; see `lemn evaluate` for what comes back.
+    """Asks a model every question of a file.
 
-    With `renamings` every story is read so many times, each time with names exchanged at random:
-    a few stories then tell models apart that would seem equal, or different, by chance.
+    Args:
+        model: a trained one.
+        path: a file in bAbI's text format.
+        slots, jit_compile: see `lemn_tf.evaluation.rates`.
+        store_questions: see `Settings`.
+        renamings: read every story so many times instead, each time with names exchanged at random:
+            chance then matters less when a file has few stories.
 
-    What is said of supporting facts holds for the questions that are labelled with them, and is
-    None where none is.
+    Returns:
+        What `lemn_tf.evaluation.rates` returns, and how the file was read.
     """
     data = Stories(path, model.vocabulary, store_questions)
-    outcome = tf.function(model.outcome, jit_compile=jit_compile)
-    seed = tf.constant([0, 0])
-    totals: dict[str, int] = {}
     batches = data.batches(256, buckets=BUCKETS)
     if renamings:
         if not data.groups():
             raise ValueError(f"{path}: expected words that can change places, found none known")
-        batches = renamed(batches.repeat(renamings), data.groups(), model.vocabulary.size, seed=0)
-    for batch in batches:
-        counts = outcome(batch, slots=slots, seed=seed)
-        totals = {name: totals.get(name, 0) + int(n) for name, n in counts.items()}
-
-    def percent(part, whole):
-        return round(100 * part / whole, 3) if whole else None
-
+        size = data.vocabulary.size
+        batches = renamed(batches.repeat(renamings), data.groups(), size, seed=0)
     return {
-        "error_rate": percent(totals["questions"] - totals["right"], totals["questions"]),
-        "questions": totals["questions"],
-        "labelled": totals["labelled"],
-        "support_recall": percent(totals["supported"], totals["labelled"]),
-        "right_if_supported": percent(totals["both"], totals["supported"]),
-        "policy": model.memory.policy.name,
-        "slots": slots or model.memory.slots,
+        **evaluation.rates(model, batches, slots, jit_compile),
         "store_questions": store_questions,
         "renamings": renamings,
         "data": Path(path).name,
         "stories": len(data.stories),
     }
+
+
+class Recollection(NamedTuple):
+    """A question, what the model answered, and what its memory held: the ids of facts, in order."""
+
+    story: babi.Story
+    question: babi.Question
+    answer: str
+    kept: list[int]
+
+
+def recollections(
+    model: StreamReader, path: str | os.PathLike, count: int = 3
+) -> list[Recollection]:
+    """Questions whose facts a sliding window has lost, one from each story, with the answers.
+
+    Args:
+        model: a trained one.
+        path: a file in bAbI's text format.
+        count: how many.
+    """
+    data = Stories(path, model.vocabulary)
+    batch = cast(Episode, {key: tf.constant(array[:64]) for key, array in data.arrays.items()})
+    _, kept = model.act(batch)
+    guesses = tf.argmax(model.answer(batch, kept).logits, axis=-1)
+    answers = data.vocabulary.text(guesses[..., None]).numpy()
+    found: list[Recollection] = []
+    for s, story in enumerate(data.stories[: len(answers)]):
+        for q, question in enumerate(story.questions):
+            oldest = question.asked_after - min(question.support, default=0)
+            if oldest > 2 * model.memory.slots and len(found) < count:
+                held = sorted(fact for fact in kept[s, q].numpy().tolist() if fact >= 0)
+                found.append(Recollection(story, question, answers[s, q].decode(), held))
+                break
+    return found

@@ -1,25 +1,18 @@
 """Mazes in the first person: maps, a renderer, pose tables and Gymnasium environments.
 
 The tasks are those of Oh et al., "Control of Memory, Active Perception, and Action in Minecraft"
-(ICML 2016): walk to the goal whose colour an indicator tile told at the start. Importing this
+(ICML 2016): an indicator tile near the start tells which of two goals to walk to. Importing this
 package registers `lemn/IMaze-v0` and `lemn/SingleIndicator-v0` with Gymnasium.
 
 >>> import gymnasium, lemn_tf.mazes
 >>> gymnasium.make("lemn/IMaze-v0", length=9).reset(seed=0)[0].shape
 (32, 32, 3)
 
-maps <- generate, raycast <- render <- world <- expert, envs <- vector
+maps <- generate, raycast <- render <- expert <- world <- envs <- vector, graph
 """
 
-from lemn_tf.mazes.envs import (
-    MazeEnv,
-    imaze_env,
-    imaze_world,
-    register,
-    single_indicator_env,
-    single_indicator_world,
-)
-from lemn_tf.mazes.expert import best_actions, shortest_ways, steps_to_goal, winnable
+from lemn_tf.mazes.envs import MazeEnv, imaze_world, register, single_indicator_world
+from lemn_tf.mazes.expert import shortest_ways, steps_to_goal, winnable
 from lemn_tf.mazes.generate import (
     SPLITS,
     TEST_LENGTHS,
@@ -29,16 +22,17 @@ from lemn_tf.mazes.generate import (
     random_maze,
     random_mazes,
 )
-from lemn_tf.mazes.maps import Maze, distances, goal_distance, load_jsonl, reachable, save_jsonl
+from lemn_tf.mazes.maps import Maze, distances, goal_distance, load_jsonl, save_jsonl
 from lemn_tf.mazes.pictures import top_down
-from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch, to_rgb, view
-from lemn_tf.mazes.vector import MazeVectorEnv, imaze_vector_env, single_indicator_vector_env
+from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch
+from lemn_tf.mazes.vector import MazeVectorEnv
 from lemn_tf.mazes.world import (
     ACTIONS,
     FORWARD,
     LEFT,
     RIGHT,
     Rules,
+    Step,
     World,
     build,
     default_rules,
@@ -61,34 +55,27 @@ __all__ = [
     "MazeVectorEnv",
     "Rules",
     "Scene",
+    "Step",
     "World",
-    "best_actions",
     "build",
     "default_rules",
     "distances",
     "goal_distance",
     "imaze",
-    "imaze_env",
     "imaze_rules",
-    "imaze_vector_env",
     "imaze_world",
     "imazes",
     "load_jsonl",
     "random_maze",
     "random_mazes",
-    "reachable",
     "register",
     "render_batch",
     "save_jsonl",
     "shortest_ways",
-    "single_indicator_env",
-    "single_indicator_vector_env",
     "single_indicator_world",
     "split_rules",
     "steps_to_goal",
-    "to_rgb",
     "top_down",
-    "view",
     "winnable",
 ]
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,32 +82,28 @@ class MazeEnv(gymnasium.Env):
                 f"expected maze 0 to {mazes - 1} and heading 0 to 3, got {maze} and {heading}"
             )
         self._pose, self._steps = int(self.world.spawn[maze, heading]), 0
-        return self._frame(), self._info(success=False)
+        return self.world.view(self._pose), self._info(success=False)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Takes one action; see `gymnasium.Env.step` for what comes back."""
         if not self.action_space.contains(action):
             raise ValueError(f"expected an action 0, 1 or 2 (forward, left, right), got {action!r}")
-        world = self.world
-        self._pose = int(world.next[self._pose, action])
         self._steps += 1
-        reward, done = float(world.reward[self._pose]), bool(world.done[self._pose])
-        cut = not done and self._steps >= world.limit[world.maze[self._pose]]
-        return self._frame(), reward, done, bool(cut), self._info(success=done and reward > 0)
+        pose, reward, done, cut = self.world.step(self._pose, action, self._steps)
+        self._pose = int(pose)
+        info = self._info(success=bool(done and reward > 0))
+        return self.world.view(self._pose), float(reward), bool(done), bool(cut), info
 
     def render(self) -> np.ndarray | None:
         """Gives the agent's view, enlarged, or None without a render mode."""
         if self.render_mode is None:
             return None
-        return self._frame().repeat(8, axis=0).repeat(8, axis=1)
+        return self.world.view(self._pose).repeat(8, axis=0).repeat(8, axis=1)
 
     @property
     def maze(self) -> Maze:
         """The map of the running episode."""
         return self.world.mazes[self.world.maze[self._pose]]
-
-    def _frame(self) -> np.ndarray:
-        return self.world.palette.take(self.world.frames[self.world.frame[self._pose]], axis=0)
 
     def _info(self, success: bool) -> dict[str, Any]:
         return {
@@ -141,9 +137,7 @@ def imaze_world(
     """
     lengths = [length] if isinstance(length, int | np.integer) else list(length)
     mazes = imazes(lengths) if indicator is None else [imaze(n, indicator) for n in lengths]
-    if rules is None:
-        rules = [imaze_rules(maze.shape[0] - 2) for maze in mazes]
-    return build(mazes, rules, camera)
+    return build(mazes, rules or [imaze_rules(maze.shape[0] - 2) for maze in mazes], camera)
 
 
 def single_indicator_world(
@@ -180,47 +174,34 @@ def single_indicator_world(
     return build(mazes, rules, camera)
 
 
-def imaze_env(render_mode: str | None = None, **kwargs: Any) -> MazeEnv:
-    """Makes the environment `lemn/IMaze-v0`.
+WORLDS: dict[str, Callable[..., World]] = {
+    "IMaze": imaze_world,
+    "SingleIndicator": single_indicator_world,
+}
+"""What makes the tables of each task."""
+
+
+def make_env(task: str, render_mode: str | None = None, **kwargs: Any) -> MazeEnv:
+    """Makes the environment behind `gymnasium.make("lemn/TASK-v0", ...)`.
 
     Args:
+        task: one of `WORLDS`.
         render_mode: as in `MazeEnv`.
-        **kwargs: as in `imaze_world`.
+        **kwargs: as in `imaze_world` or `single_indicator_world`.
 
     Returns:
         A `MazeEnv`.
 
     Example:
 
-    >>> imaze_env(length=5).maze.id
+    >>> make_env("IMaze", length=5).maze.id
     'imaze-5-Y'
     """
-    return MazeEnv(imaze_world(**kwargs), render_mode)
-
-
-def single_indicator_env(render_mode: str | None = None, **kwargs: Any) -> MazeEnv:
-    """Makes the environment `lemn/SingleIndicator-v0`.
-
-    Args:
-        render_mode: as in `MazeEnv`.
-        **kwargs: as in `single_indicator_world`.
-
-    Returns:
-        A `MazeEnv`.
-
-    Example:
-
-    >>> single_indicator_env(split="large", count=1).maze.shape
-    (12, 14)
-    """
-    return MazeEnv(single_indicator_world(**kwargs), render_mode)
+    return MazeEnv(WORLDS[task](**kwargs), render_mode)
 
 
 def register() -> None:
     """Registers the environments with Gymnasium; importing `lemn_tf.mazes` calls it.
-
-    Returns:
-        None.
 
     Example:
 
@@ -228,10 +209,11 @@ def register() -> None:
     >>> "lemn/IMaze-v0" in gymnasium.registry
     True
     """
-    for name, entry in (("IMaze", "imaze"), ("SingleIndicator", "single_indicator")):
-        if f"lemn/{name}-v0" not in gymnasium.registry:
+    for task in WORLDS:
+        if f"lemn/{task}-v0" not in gymnasium.registry:
             gymnasium.register(
-                f"lemn/{name}-v0",
-                entry_point=f"lemn_tf.mazes.envs:{entry}_env",
-                vector_entry_point=f"lemn_tf.mazes.vector:{entry}_vector_env",
+                f"lemn/{task}-v0",
+                entry_point="lemn_tf.mazes.envs:make_env",
+                vector_entry_point="lemn_tf.mazes.vector:make_vector_env",
+                kwargs={"task": task},
             )

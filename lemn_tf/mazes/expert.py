@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from lemn_tf.mazes.world import World
+if TYPE_CHECKING:
+    from lemn_tf.mazes.world import World
 
 
 def steps_to_goal(world: World) -> np.ndarray:
@@ -34,34 +37,11 @@ def steps_to_goal(world: World) -> np.ndarray:
         steps[moving] = better
 
 
-def best_actions(world: World) -> np.ndarray:
-    """Gives an action on a shortest way to the right goal for every pose: a scripted policy.
-
-    Args:
-        world: the tables.
-
-    Returns:
-        int32 [P]; forward where there is no way, and on goals.
-
-    Example:
-
-    >>> from lemn_tf.mazes import build, imaze
-    >>> world = build([imaze(5, "L")])
-    >>> pose, path = world.spawn[0, 2], []
-    >>> while not world.done[pose]:
-    ...     path.append(int(best_actions(world)[pose]))
-    ...     pose = world.next[pose, path[-1]]
-    >>> path
-    [0, 0, 0, 0, 1, 0, 0]
-    """
-    return steps_to_goal(world)[world.next].argmin(1).astype(np.int32)
-
-
 def shortest_ways(world: World) -> np.ndarray:
     """Marks every action that is on a shortest way to the right goal.
 
     Args:
-        world: the tables, or anything else with `next`, `reward` and `done`.
+        world: the tables.
 
     Returns:
         bool [P, 3]; none where there is no way, and on goals.

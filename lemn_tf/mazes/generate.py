@@ -2,7 +2,7 @@
 
 The random mazes follow the statistics of the 1,000 original training maps of Oh et al. (2016). What
 those obey without exception is built in as a rule: no 2 x 2 block of cells is all wall, counting
-the wall around the box (hence free corners), and the free cells hang together. The rest is growth
+the wall around the box (hence free corners), and the free cells are connected. The rest is growth
 of walls cell by cell, with four weights set so that the shares come out right (original / ours, by
 size of the box):
 

@@ -49,14 +49,14 @@ class Maze:
     """One map: its rows, the colour of its right goal, and a name.
 
     Args:
-        rows: the map, one string a row; see the module's text for the characters. The outermost
-            cells must all be `#`, so that neither an agent nor a ray of light can leave.
+        rows: the map, one string for each row; see the module's text for the characters. The
+            outermost cells must all be `#`, so that neither an agent nor a ray of light can leave.
         goal: the right goal, `"R"` or `"C"`. It must agree with the indicator.
         id: any name; used in files and messages only.
 
     Raises:
         ValueError: if the rows are not such a map. A right goal that cannot be reached is *not* an
-            error (some of the original test maps have one): ask `reachable`.
+            error (some of the original test maps have one): ask `goal_distance`.
 
     Example:
 
@@ -206,25 +206,8 @@ def goal_distance(maze: Maze) -> int | None:
     return distances(maze, maze.spawn, blocked=[maze.wrong]).get(maze.right)
 
 
-def reachable(maze: Maze) -> bool:
-    """Tells whether the right goal can be reached without stepping on the wrong one.
-
-    Args:
-        maze: the map.
-
-    Returns:
-        True if an agent can succeed on this map at all.
-
-    Example:
-
-    >>> reachable(Maze(("######", "#YSCR#", "######"), goal="R"))
-    False
-    """
-    return goal_distance(maze) is not None
-
-
 def load_jsonl(path: str | Path) -> list[Maze]:
-    """Reads maps from a file with one JSON object a line.
+    """Reads maps from a file with one JSON object on each line.
 
     Args:
         path: a file whose lines hold `rows` (a list of strings), `goal` (`"R"` or `"C"`) and,
@@ -280,9 +263,6 @@ def save_jsonl(path: str | Path, mazes: Iterable[Maze]) -> None:
     Args:
         path: the file to write; an existing one is replaced.
         mazes: the maps.
-
-    Returns:
-        None.
 
     Example: see `load_jsonl`.
     """

@@ -1,4 +1,4 @@
-"""Pictures of mazes from above, to stand beside the agent's own view in an animation."""
+"""Pictures of mazes from above, shown next to the agent's own view in an animation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def top_down(
         pose: (row, column, heading) of the agent, drawn as a triangle pointing where it looks;
             None to leave it out.
         trail: cells it has been to, each marked with a small square.
-        scale: pixels a cell; at least 4.
+        scale: pixels for each cell; at least 4.
 
     Returns:
         uint8 [rows * scale, columns * scale, 3].
@@ -40,7 +40,7 @@ def top_down(
     (56, 56, 3)
     """
     if scale < 4:
-        raise ValueError(f"expected at least 4 pixels a cell, got scale={scale}")
+        raise ValueError(f"expected at least 4 pixels for each cell, got scale={scale}")
     picture = _COLOURS[maze.cells].repeat(scale, axis=0).repeat(scale, axis=1)
     for row, column in trail:
         _patch(picture, row, column, scale)[_dot(scale)] = TRAIL

@@ -54,9 +54,6 @@ def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
         lens: the rays.
         out: uint8 [B, H, W], written to.
 
-    Returns:
-        None.
-
     Example: see `lemn_tf.mazes.render_batch`.
     """
     batch, columns = len(origin), lens.base.shape[0]
@@ -93,11 +90,9 @@ def cast_numpy(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
     out[...] = np.where(ground, cells[np.where(ground, place, 0)], picture)
 
 
-def _cast_loops(
-    cells, origin, ahead, right, axis,
-    forward, side, front, base_at, inner_top, outer_top, floor_forward, floor_side, out,
-):  # fmt: skip
+def _cast_loops(cells, origin, ahead, right, axis, lens, out):
     """The same as `cast_numpy`, written as loops for numba."""
+    forward, side, front, base_at, inner_top, outer_top, floor_forward, floor_side = lens
     columns, reach = base_at.shape
     rows = out.shape[1]
     base = np.empty(columns, np.int32)
@@ -167,20 +162,5 @@ def _compiled():
 
 
 def cast_numba(cells, origin, ahead, right, axis, lens: Lens, out) -> None:
-    """Fills `out` with palette indices: the compiled kernel.
-
-    Args:
-        cells: as in `cast_numpy`, and so are the others.
-        origin: see there.
-        ahead: see there.
-        right: see there.
-        axis: see there.
-        lens: see there.
-        out: see there.
-
-    Returns:
-        None.
-
-    Example: see `lemn_tf.mazes.render_batch`.
-    """
-    _compiled()(cells, origin, ahead, right, axis, *lens, out)
+    """Fills `out` with palette indices: the compiled kernel. Arguments as in `cast_numpy`."""
+    _compiled()(cells, origin, ahead, right, axis, lens, out)

@@ -1,10 +1,10 @@
 """First-person pictures of mazes: what an agent in a cell sees along its heading.
 
-Pictures are arrays of palette indices (`PALETTE`), a byte a pixel; `to_rgb` colours them. The world
-is grey stone with flat colours: like Minecraft, faces looking north or south are brighter than
-those looking east or west; outer walls are a little darker than inner ones, which is how the eye
-tells the two heights apart without texture. Nothing fades with distance, so the middle of a long
-corridor looks the same however long it is.
+Pictures are arrays of palette indices (`PALETTE`), one byte for each pixel. The world is grey stone
+in flat colours. As in Minecraft, faces looking north or south are brighter than those looking east
+or west. Outer walls are a little darker than inner ones, which is how the eye tells the two heights
+apart without texture. Nothing fades with distance, so the middle of a long corridor looks the same
+however long it is.
 
 **The view is tilted down, which is our choice.** With a level camera (eye 1.62 high, 70 degrees) a
 tile on the cell ahead is not in the picture at all, and one two cells ahead covers a few pixels.
@@ -170,7 +170,7 @@ def _count(rows: np.ndarray) -> np.ndarray:
 def _path(slope: float, reach: int) -> list[tuple[float, float, float, float]]:
     """The cells a ray enters, (forward, side, depth, through the front face), up to `reach`."""
     forward, side, step = 0, 0, 1 if slope > 0 else -1
-    path = []
+    path: list[tuple[float, float, float, float]] = []
     while forward < reach and abs(side) < reach:
         front = forward + 0.5  # depth of the next face across, and of the next face along
         along = (abs(side) + 0.5) / abs(slope) if slope else math.inf
@@ -239,43 +239,3 @@ def render_batch(
     kernel = raycast.cast_numba if backend == "numba" else raycast.cast_numpy
     kernel(scene.cells, origin, ahead, right, heading % 2, lens(camera, reach), out)
     return out
-
-
-def to_rgb(frames: np.ndarray) -> np.ndarray:
-    """Colours palette indices.
-
-    Args:
-        frames: uint8 [...], as `render_batch` gives them.
-
-    Returns:
-        uint8 [..., 3].
-
-    Example:
-
-    >>> to_rgb(np.array([3], np.uint8)).tolist()
-    [[215, 40, 35]]
-    """
-    return PALETTE.take(frames, axis=0)
-
-
-def view(
-    maze: Maze, cell: tuple[int, int], heading: int, camera: Camera | None = None
-) -> np.ndarray:
-    """Renders one view of one maze in colour.
-
-    Args:
-        maze: the map.
-        cell: where to stand.
-        heading: where to look: 0 north, 1 east, 2 south, 3 west.
-        camera: the camera; the default one if None.
-
-    Returns:
-        uint8 [H, W, 3].
-
-    Example:
-
-    >>> from lemn_tf.mazes import imaze
-    >>> view(imaze(5), (1, 3), 3).shape
-    (32, 32, 3)
-    """
-    return to_rgb(render_batch(Scene.of([maze]), [0], [cell], [heading], camera)[0])

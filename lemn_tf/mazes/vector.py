@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from lemn_tf.mazes.envs import MazeEnv, imaze_world, single_indicator_world
+from lemn_tf.mazes.envs import WORLDS, MazeEnv
 from lemn_tf.mazes.world import World
 
 
@@ -20,9 +20,10 @@ class MazeVectorEnv(VectorEnv):
         world: the tables, shared by all agents.
         num_envs: B.
         render_mode: None or `"rgb_array"`: `render()` gives the agents' views.
-        autoreset_mode: when a finished agent starts anew. `NEXT_STEP` (Gymnasium's default): on
-            the following step, whose action is ignored and whose reward is 0. `SAME_STEP`: at
-            once, with the old episode's end in `info["final_obs"]` and `info["final_info"]`.
+        autoreset_mode: when a finished agent starts a new episode. `NEXT_STEP` (Gymnasium's
+            default): on the following step, whose action is ignored and whose reward is 0.
+            `SAME_STEP`: at once, with the old episode's end in `info["final_obs"]` and
+            `info["final_info"]`.
             `DISABLED`: when `reset` is called with `options={"reset_mask": bool [B]}`.
 
     Example:
@@ -52,7 +53,6 @@ class MazeVectorEnv(VectorEnv):
         self.single_observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._limit = world.limit[world.maze]  # by pose
         self._pose = np.repeat(world.spawn[0, 0], num_envs)
         self._steps = np.zeros(num_envs, np.int32)
         self._over = np.zeros(num_envs, bool)
@@ -97,14 +97,12 @@ class MazeVectorEnv(VectorEnv):
             raise ValueError(f"expected actions [{self.num_envs}], got {list(actions.shape)}")
         if actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > 2:
             raise ValueError(f"expected actions 0, 1 or 2 (forward, left, right), got {actions}")
-        world, waiting = self.world, self._over.copy()
+        waiting = self._over.copy()
         if self.autoreset_mode is AutoresetMode.DISABLED and waiting.any():
             raise ValueError(f"expected a reset of finished environments {np.flatnonzero(waiting)}")
-        self._pose = world.next[self._pose, actions]
         self._steps += 1
-        reward = world.reward[self._pose].astype(np.float64)
-        done = world.done[self._pose]
-        cut = ~done & (self._steps >= self._limit[self._pose])
+        self._pose, reward, done, cut = self.world.step(self._pose, actions, self._steps)
+        reward = reward.astype(np.float64)
         if waiting.any():  # NEXT_STEP: this step only brings the first frame of a new episode
             self._start(waiting, self._spawns(int(waiting.sum())))
             reward[waiting], done[waiting], cut[waiting] = 0.0, False, False
@@ -142,8 +140,7 @@ class MazeVectorEnv(VectorEnv):
         self._pose[mask], self._steps[mask], self._over[mask] = poses, 0, False
 
     def _frames(self) -> np.ndarray:
-        world = self.world
-        return world.palette.take(world.frames[world.frame[self._pose]], axis=0)
+        return self.world.view(self._pose)
 
     def _info(self, success: np.ndarray | None = None) -> dict[str, Any]:
         everyone = np.ones(self.num_envs, bool)
@@ -155,13 +152,21 @@ class MazeVectorEnv(VectorEnv):
         return info | {f"_{key}": everyone for key in info}
 
 
-def imaze_vector_env(num_envs: int = 1, render_mode: str | None = None, **kwargs) -> MazeVectorEnv:
-    """Makes the vector environment behind `gymnasium.make_vec("lemn/IMaze-v0", ...)`.
+def make_vector_env(
+    task: str,
+    num_envs: int = 1,
+    render_mode: str | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    **kwargs: Any,
+) -> MazeVectorEnv:
+    """Makes the environments behind `gymnasium.make_vec("lemn/TASK-v0", ...)`.
 
     Args:
+        task: one of `lemn_tf.mazes.envs.WORLDS`.
         num_envs: how many agents.
         render_mode: as in `MazeVectorEnv`.
-        **kwargs: `autoreset_mode` as in `MazeVectorEnv`, the others as in `imaze_world`.
+        autoreset_mode: as in `MazeVectorEnv`.
+        **kwargs: as in `imaze_world` or `single_indicator_world`.
 
     Returns:
         A `MazeVectorEnv`.
@@ -172,31 +177,4 @@ def imaze_vector_env(num_envs: int = 1, render_mode: str | None = None, **kwargs
     >>> gymnasium.make_vec("lemn/IMaze-v0", num_envs=2, length=5).num_envs
     2
     """
-    return _vector(imaze_world, num_envs, render_mode, kwargs)
-
-
-def single_indicator_vector_env(
-    num_envs: int = 1, render_mode: str | None = None, **kwargs
-) -> MazeVectorEnv:
-    """Makes the vector environment behind `gymnasium.make_vec("lemn/SingleIndicator-v0", ...)`.
-
-    Args:
-        num_envs: how many agents.
-        render_mode: as in `MazeVectorEnv`.
-        **kwargs: `autoreset_mode` as in `MazeVectorEnv`, the others as in
-            `single_indicator_world`.
-
-    Returns:
-        A `MazeVectorEnv`.
-
-    Example:
-
-    >>> single_indicator_vector_env(2, count=3).single_observation_space.shape
-    (32, 32, 3)
-    """
-    return _vector(single_indicator_world, num_envs, render_mode, kwargs)
-
-
-def _vector(make_world, num_envs: int, render_mode: str | None, kwargs: dict) -> MazeVectorEnv:
-    reset = {"autoreset_mode": kwargs.pop("autoreset_mode")} if "autoreset_mode" in kwargs else {}
-    return MazeVectorEnv(make_world(**kwargs), num_envs, render_mode, **reset)
+    return MazeVectorEnv(WORLDS[task](**kwargs), num_envs, render_mode, autoreset_mode)

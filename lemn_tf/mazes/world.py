@@ -9,8 +9,8 @@ pays, whether it ends the episode and what is seen can all be written down once:
     image  = frames[frame[pose]]     # distinct frames are stored once
 
 Rewards of Oh et al. (2016): the right goal +1, the wrong one -1, any other step a small cost. An
-episode that has not ended after `limit` steps of its map is cut off. All tables are NumPy arrays;
-an environment in TensorFlow turns them into constants.
+episode that has not ended after `limit` steps of its map is cut off. All tables are NumPy arrays
+and `World.step` is the rule for them; `lemn_tf.mazes.graph` has the same rule in TensorFlow.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from lemn_tf.mazes.expert import shortest_ways
 from lemn_tf.mazes.generate import TRAIN_LENGTHS
 from lemn_tf.mazes.maps import CYAN, INNER, LIME, MOVES, RED, YELLOW, Maze
 from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch
@@ -52,7 +54,7 @@ def imaze_rules(length: int) -> Rules:
 
     Training lengths (5, 7, 9) cost 0.04 a step for 50 steps, all others 0.02 for 100. A corridor
     of 100 cannot be walked in 100 steps, so from length 40, the longest of Oh et al., the limit
-    grows with the length: 2.5 steps a row, the ratio that length has.
+    grows with the length: 2.5 steps for each row, as at length 40.
 
     Args:
         length: length of the I-Maze.
@@ -109,6 +111,22 @@ def default_rules(maze: Maze) -> Rules:
     return split_rules("large" if max(rows, columns - 2) > 9 else "train")
 
 
+class Step(NamedTuple):
+    """What actions lead to: scalars, or `[B]` each.
+
+    Attributes:
+        pose: where the agent stands now.
+        reward: of that pose.
+        done: whether it is a goal, right or wrong.
+        cut: whether the episode is over without one, because the limit of steps is reached.
+    """
+
+    pose: Any
+    reward: Any
+    done: Any
+    cut: Any
+
+
 @dataclass(frozen=True, eq=False)
 class World:
     """The tables of a set of M mazes with P poses and F distinct frames. Made by `build`.
@@ -137,10 +155,10 @@ class World:
     >>> len(world), len(world.frames)
     (360, 32)
     >>> pose = world.spawn[0, 2]  # looking down the corridor of the first map
-    >>> for action in (0, 0, 0, 0, 2, 0, 0):
-    ...     pose = world.next[pose, action]
-    >>> float(world.reward[pose]), bool(world.done[pose])
-    (1.0, True)
+    >>> for count, action in enumerate((0, 0, 0, 0, 2, 0, 0), start=1):
+    ...     pose, reward, done, cut = world.step(pose, action, count)
+    >>> float(reward), bool(done), bool(cut)
+    (1.0, True, False)
     """
 
     mazes: tuple[Maze, ...]
@@ -162,9 +180,37 @@ class World:
     def __len__(self) -> int:
         return len(self.reward)
 
+    def step(self, pose: Any, action: Any, steps: Any) -> Step:
+        """Takes actions.
+
+        Args:
+            pose: int or int [B], where the agents stand.
+            action: int or int [B], what they do.
+            steps: int or int [B], the steps of their episodes, this one included.
+
+        Returns:
+            A `Step` of NumPy scalars or arrays [B].
+        """
+        pose = self.next[pose, action]
+        done = self.done[pose]
+        return Step(pose, self.reward[pose], done, ~done & (steps >= self.limit[self.maze[pose]]))
+
+    def view(self, pose: Any) -> np.ndarray:
+        """What is seen from a pose, uint8 [H, W, 3], or from several, uint8 [B, H, W, 3]."""
+        return self.palette.take(self.frames[self.frame[pose]], axis=0)
+
     def tables(self) -> dict[str, np.ndarray]:
-        """All arrays by name: what `lemn_tf.pipelines.maze` and in-graph environments take."""
-        return {f.name: getattr(self, f.name) for f in fields(self)[2:]}
+        """All arrays by name, as `lemn_tf.pipelines.frames` streams them.
+
+        Beside the fields there are `shortest`, bool [P, 3], the actions on a shortest way to the
+        right goal, and `shows_indicator`.
+        """
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
+        return arrays | {"shortest": self._shortest, "shows_indicator": self.shows_indicator}
+
+    @cached_property
+    def _shortest(self) -> np.ndarray:
+        return shortest_ways(self)
 
     @cached_property
     def rgb(self) -> np.ndarray:
@@ -177,15 +223,6 @@ class World:
         flat = self.frames.reshape(len(self.frames), -1)
         return ((flat == YELLOW) | (flat == LIME)).any(1)
 
-    def pose(self, maze: int, cell: tuple[int, int], heading: int) -> int:
-        """Finds a pose by its map, cell and heading."""
-        start, stop = self.offset[maze], self.offset[maze + 1]
-        match = (self.cell[start:stop] == cell).all(1) & (self.heading[start:stop] == heading)
-        if not match.any():
-            wanted = f"a free cell of maze {maze} and a heading 0 to 3"
-            raise ValueError(f"expected {wanted}, got {cell} and {heading}")
-        return int(start + match.argmax())
-
 
 def build(
     mazes: Sequence[Maze],
@@ -196,7 +233,7 @@ def build(
 
     Args:
         mazes: the maps, M of them.
-        rules: one for all, or one a map; `default_rules` of each if None.
+        rules: one for all maps, or one for each; by default `default_rules` of each.
         camera: the camera; the default one if None.
 
     Returns:
@@ -205,31 +242,18 @@ def build(
     Example: see `World`.
     """
     mazes, camera = tuple(mazes), camera or Camera()
-    if rules is None:
-        rules = [default_rules(maze) for maze in mazes]
-    elif isinstance(rules, Rules):
-        rules = [rules] * len(mazes)
+    if rules is None or isinstance(rules, Rules):
+        rules = [rules or default_rules(maze) for maze in mazes]
     if len(rules) != len(mazes):
         raise ValueError(f"expected as many rules as mazes ({len(mazes)}), got {len(rules)}")
     scene = Scene.of(mazes)
     sizes = np.diff(scene.base, append=len(scene.cells))
-    map_of = np.repeat(np.arange(len(mazes)), sizes)
-
-    free = np.flatnonzero(scene.cells < INNER)  # one place for each free cell, four poses a place
+    free = np.flatnonzero(scene.cells < INNER)  # each free cell is a place with four poses
     place_of = np.full(len(scene.cells), -1, np.int64)
     place_of[free] = np.arange(len(free))
-    place_map = map_of[free]
-    stride = scene.stride[place_map]
-    cell = np.stack(np.divmod(free - scene.base[place_map], stride), axis=1)
-
-    step = np.array(MOVES) @ np.stack([stride, np.ones_like(stride)])  # [4, places]
-    ahead = place_of[free[:, None] + step.T]  # [places, 4]; -1: a wall
-    here, turn = np.arange(len(free))[:, None], np.arange(4)
-    ahead = np.where(ahead < 0, here, ahead)
-    code = scene.cells[free]
+    place_map = np.repeat(np.arange(len(mazes)), sizes)[free]
+    stride, code = scene.stride[place_map], scene.cells[free]
     done = (code == RED) | (code == CYAN)
-    moves = np.stack([ahead * 4 + turn, here * 4 + (turn - 1) % 4, here * 4 + (turn + 1) % 4], 2)
-    moves = np.where(done[:, None, None], (here * 4 + turn)[:, :, None], moves)
 
     right = np.array([RED if maze.goal == "R" else CYAN for maze in mazes])[place_map]
     cost = np.array([rule.step_reward for rule in rules], np.float32)[place_map]
@@ -238,20 +262,20 @@ def build(
     spawn_cell = np.array([maze.spawn for maze in mazes])
     spawn = place_of[scene.base + spawn_cell[:, 0] * scene.stride + spawn_cell[:, 1]]
     offset = 4 * np.searchsorted(place_map, np.arange(len(mazes) + 1))
-    heading = np.tile(turn, len(free))
+    heading = np.tile(np.arange(4), len(free))
     maze_of = np.repeat(place_map, 4)
-    cell = np.repeat(cell, 4, axis=0)
+    cell = np.stack(np.divmod(free - scene.base[place_map], stride), axis=1).repeat(4, axis=0)
     frames, frame = _frames(scene, maze_of, cell, heading, camera)
     return World(
         mazes=mazes,
         camera=camera,
-        next=moves.reshape(-1, 3).astype(np.int32),
+        next=_moves(free, place_of, stride, done),
         reward=np.repeat(reward, 4),
         done=np.repeat(done, 4),
         frame=frame,
         frames=frames,
         palette=PALETTE,
-        spawn=(spawn[:, None] * 4 + turn).astype(np.int32),
+        spawn=(spawn[:, None] * 4 + np.arange(4)).astype(np.int32),
         offset=offset.astype(np.int32),
         limit=np.array([rule.limit for rule in rules], np.int32),
         indicator=np.array([maze.indicator == "L" for maze in mazes], np.int32),
@@ -261,7 +285,27 @@ def build(
     )
 
 
-def _frames(scene, maze, cell, heading, camera, chunk=8192) -> tuple[np.ndarray, np.ndarray]:
+def _moves(
+    free: np.ndarray, place_of: np.ndarray, stride: np.ndarray, done: np.ndarray
+) -> np.ndarray:
+    """The pose after each action, [P, 3]: walls stop a step ahead, and goals lead to themselves."""
+    step = np.array(MOVES) @ np.stack([stride, np.ones_like(stride)])  # [4, places]
+    ahead = place_of[free[:, None] + step.T]  # [places, 4]; -1: a wall
+    here, turn = np.arange(len(free))[:, None], np.arange(4)
+    ahead = np.where(ahead < 0, here, ahead)
+    moves = np.stack([ahead * 4 + turn, here * 4 + (turn - 1) % 4, here * 4 + (turn + 1) % 4], 2)
+    moves = np.where(done[:, None, None], (here * 4 + turn)[:, :, None], moves)
+    return moves.reshape(-1, 3).astype(np.int32)
+
+
+def _frames(
+    scene: Scene,
+    maze: np.ndarray,
+    cell: np.ndarray,
+    heading: np.ndarray,
+    camera: Camera,
+    chunk: int = 8192,
+) -> tuple[np.ndarray, np.ndarray]:
     """Renders all poses, keeping each distinct frame once: frames [F, H, W], index [P]."""
     seen: dict[bytes, int] = {}
     index = np.empty(len(maze), np.int32)

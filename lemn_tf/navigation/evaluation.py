@@ -14,13 +14,14 @@ import tensorflow as tf
 from lemn_tf.mazes.expert import winnable
 from lemn_tf.mazes.world import World
 from lemn_tf.navigation.navigator import Navigator
-from lemn_tf.navigation.rollout import Course, make_course, outcome, walk
+from lemn_tf.navigation.rollout import Outcome, outcome, walk
+from lemn_tf.pipelines import frames
 
 
-class Scores(NamedTuple):
+class Endings(NamedTuple):
     """How every episode of a world ended, arrays `[M, 4]` by map and start heading.
 
-    Attributes: as of `maze_rollout.Outcome`, and
+    Attributes: as of `rollout.Outcome`, and
         winnable: bool, whether any agent could have succeeded within the limit of steps.
     """
 
@@ -42,10 +43,10 @@ class Scores(NamedTuple):
             (share of the finished episodes at whose last action a frame with the indicator was in
             memory), all in percent; `return`, `length`; and `episodes`, their number.
         """
-        part = Scores(*(array[maps] for array in self))
+        part = Endings(*(array[maps] for array in self))
         finished = max(int(part.finished.sum()), 1)
 
-        def percent(array):
+        def percent(array: np.ndarray) -> float:
             return round(100.0 * float(np.mean(array)), 3)
 
         held = (part.remembered & part.finished).sum() / finished
@@ -62,9 +63,13 @@ class Scores(NamedTuple):
 
 
 class Evaluator:
-    """Plays every map of a world; the compiled program is kept from one call to the next.
+    """Plays every map of a world with one agent, as often as it is called.
+
+    The maps come as a stream of courses, see `lemn_tf.pipelines.frames`; a small world is kept in
+    memory from one call to the next, as is the compiled program.
 
     Args:
+        model: the agent.
         world: the maps.
         chunk: maps walked at a time, from all four headings each.
         jit_compile: compile with XLA. Worth it where many maps or many calls follow.
@@ -73,50 +78,34 @@ class Evaluator:
 
     >>> from lemn_tf.mazes import imaze_world
     >>> agent = Navigator("mqn", policy="fifo", units=8, filters=(2, 4))
-    >>> Evaluator(imaze_world([4]), jit_compile=False)(agent).success.shape
+    >>> Evaluator(agent, imaze_world([4]), jit_compile=False)().success.shape
     (2, 4)
     """
 
-    def __init__(self, world: World, chunk: int = 64, jit_compile: bool = True):
-        count = len(world.mazes)
-        chunk = min(chunk, count)
-        self.world, self.groups, self.winnable = world, [], winnable(world)
-        for start in range(0, count, chunk):  # the last group repeats maps to be as large
-            self.groups.append(np.minimum(np.arange(start, start + chunk), count - 1))
-        sizes = np.diff(world.offset)
-        self.poses = max(int(sizes[np.unique(group)].sum()) for group in self.groups)
-        self._courses: dict[int, Course] = {}
+    def __init__(
+        self, model: Navigator, world: World, chunk: int = 64, jit_compile: bool = True
+    ) -> None:
+        self.model, self.winnable = model, winnable(world)
+        self.steps = int(world.limit.max())
+        self.courses = frames.groups(world.tables(), chunk)
+        if len(world.mazes) <= 4 * chunk:
+            self.courses = self.courses.cache()
         self._play = tf.function(self._act, jit_compile=jit_compile)
-        self._model = None
 
-    def _course(self, number: int) -> Course:
-        if number in self._courses:
-            return self._courses[number]
-        course = make_course(self.world, self.groups[number], self.poses)
-        if len(self.groups) <= 4:
-            self._courses[number] = course
-        return course
+    def _act(self, course: frames.Course) -> Outcome:
+        walked, _ = walk(self.model, course, tf.reshape(course.spawn, [-1]), self.steps)
+        return outcome(walked, course.indicator)
 
-    def _act(self, tables, starts, indicator, steps: int):
-        walked, _ = walk(self._model, tables, starts, steps)
-        return outcome(walked, indicator)
-
-    def __call__(self, model: Navigator) -> Scores:
-        """Plays all maps with one agent, always the same one: the program holds its weights."""
-        if self._model not in (None, model):
-            raise ValueError("expected the agent of the first call; make another Evaluator")
-        self._model = model
-        steps, results = int(self.world.limit.max()), []
-        for number, group in enumerate(self.groups):
-            course = self._course(number)
-            starts = tf.constant(course.spawn.reshape(-1))
-            ended = self._play(course.tables, starts, tf.constant(course.indicator), steps)
-            fresh = np.diff(group, prepend=-1) > 0  # not the repeats
-            results.append([x.numpy().reshape(-1, 4)[fresh] for x in ended])
+    def __call__(self) -> Endings:
+        """Plays all maps."""
+        results = []
+        for maps, course in self.courses:
+            fresh = np.diff(maps, prepend=-1) > 0  # not the repeats
+            results.append([x.numpy().reshape(-1, 4)[fresh] for x in self._play(course)])
         columns = [np.concatenate(parts) for parts in zip(*results, strict=True)]
-        return Scores(*columns, winnable=self.winnable)
+        return Endings._make([*columns, self.winnable])
 
 
-def evaluate(model: Navigator, world: World, jit_compile: bool = True) -> Scores:
+def evaluate(model: Navigator, world: World, jit_compile: bool = True) -> Endings:
     """Plays every map of a world from every heading; see `Evaluator`."""
-    return Evaluator(world, jit_compile=jit_compile)(model)
+    return Evaluator(model, world, jit_compile=jit_compile)()

@@ -17,7 +17,7 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -136,7 +136,7 @@ class Navigator(keras.Model):
         found = retention.get(policy, **(options if hidden else {}))
         if found.clairvoyant:
             raise ValueError("expected a policy that an agent can follow; got the clairvoyant one")
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "reader": reader,
             "slots": slots,
             "policy": policy if isinstance(policy, str) else _plain(found),
@@ -194,12 +194,11 @@ class Navigator(keras.Model):
             policy = keras.saving.deserialize_keras_object(policy)
         return cls(**{**config, "policy": policy})
 
-    # -- saving -----------------------------------------------------------------------------------
-
-    def to_bytes(self, half: bool = False) -> bytes:
-        """The agent as the bytes of an `.npz` file.
+    def save_to(self, path: str | os.PathLike, half: bool = False) -> None:
+        """Saves the agent to a file, whole or not at all; `load_agent` reads it.
 
         Args:
+            path: the file, `.npz`.
             half: store weights in half precision, for half the size.
         """
         kind = np.float16 if half else np.float32
@@ -207,11 +206,7 @@ class Navigator(keras.Model):
         text = json.dumps({"format": FORMAT, **self.settings})
         buffer = io.BytesIO()
         np.savez_compressed(buffer, settings=np.array(text), **arrays)
-        return buffer.getvalue()
-
-    def save_to(self, path: str | os.PathLike, half: bool = False) -> None:
-        """Saves the agent to a file, whole or not at all; `load` reads it."""
-        write_atomically(Path(path), self.to_bytes(half))
+        write_atomically(path, buffer.getvalue())
 
 
 def _plain(policy: retention.RetentionPolicy) -> dict:
@@ -219,7 +214,7 @@ def _plain(policy: retention.RetentionPolicy) -> dict:
     return json.loads(json.dumps(keras.saving.serialize_keras_object(policy)))
 
 
-def load(path: str | os.PathLike) -> Navigator:
+def load_agent(path: str | os.PathLike) -> Navigator:
     """Reads an agent that `Navigator.save_to` wrote.
 
     Args:
@@ -243,9 +238,8 @@ def load(path: str | os.PathLike) -> Navigator:
     if found != FORMAT:
         raise ValueError(f"expected {path} to say {FORMAT!r}, got {found!r}")
     model = Navigator.from_config(settings)
-    shapes = [w.shape for w in model.get_weights()]
-    values = [weights.get(f"weight/{i}") for i in range(len(shapes))]
-    if [None if v is None else v.shape for v in values] != shapes or len(weights) != len(shapes):
+    shapes = {f"weight/{i}": w.shape for i, w in enumerate(model.get_weights())}
+    if {name: weight.shape for name, weight in weights.items()} != shapes:
         raise ValueError(f"{path} holds other weights than its settings ask for")
-    model.set_weights([v.astype(np.float32) for v in values])
+    model.set_weights([weights[name].astype(np.float32) for name in shapes])
     return model

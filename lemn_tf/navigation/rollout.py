@@ -1,86 +1,28 @@
 """Walking: episodes of a `Navigator` in the graph, over tables of poses.
 
 The world is the graph of poses of `lemn_tf.mazes.World`, so a step of the environment is four
-look-ups. A `Course` takes from a world the maps of one update and the distinct frames they show,
-padded to few sizes, so that one compiled program serves many updates. `walk` then acts without
-gradients and records integers only: `learning` computes the loss of all steps from them.
+look-ups. `lemn_tf.pipelines.frames` takes from a world the maps of one update and the distinct
+frames they show. `walk` then acts on such a `Course` without gradients and records integers only:
+`learning` computes the loss of all steps from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from lemn_tf import memory
-from lemn_tf.mazes.expert import shortest_ways
-from lemn_tf.mazes.world import World
+from lemn_tf.mazes import graph
 from lemn_tf.navigation.navigator import Navigator, Views
+from lemn_tf.pipelines.frames import Course
+from lemn_tf.readers.mqn import Glance
 from lemn_tf.retention.base import Cells
 from lemn_tf.retention.chance import gumbel
-from lemn_tf.retention.decision import choose
+from lemn_tf.streams import batch_major
 
 PLAYED = (2018, 4)
 """Seed of the actions of an agent that plays with a temperature: a game can be played again."""
-
-
-def buckets(largest: int, least: int = 16) -> list[int]:
-    """Sizes to pad to: 16, 24, 32, 48, 64, 96, ... and, last, `largest`.
-
-    Example:
-
-    >>> buckets(50)
-    [16, 24, 32, 48, 50]
-    """
-    sizes, size = [], least
-    while size < largest:
-        sizes += [size, size * 3 // 2]
-        size *= 2
-    return [size for size in sizes if size < largest] + [largest]
-
-
-class Tables(NamedTuple):
-    """The maps of a course: P poses, K distinct frames. See `lemn_tf.mazes.World`.
-
-    Attributes:
-        next: int32 `[P, 3]`.
-        reward: float32 `[P]`.
-        done: bool `[P]`.
-        frame: int32 `[P]`, row of `frames`.
-        limit: int32 `[P]`, steps before an episode on the map of that pose is cut off.
-        frames: uint8 `[K, H, W]`, palette indices.
-        palette: uint8 `[colours, 3]`.
-        shortest: bool `[P, 3]`, which actions are on a shortest way to the right goal.
-        red: bool `[P]`, whether the right goal of the map of that pose is the red one.
-    """
-
-    next: tf.Tensor
-    reward: tf.Tensor
-    done: tf.Tensor
-    frame: tf.Tensor
-    limit: tf.Tensor
-    frames: tf.Tensor
-    palette: tf.Tensor
-    shortest: tf.Tensor
-    red: tf.Tensor
-
-
-class Course(NamedTuple):
-    """Some maps of a world, ready to be walked.
-
-    Attributes:
-        tables: as tensors.
-        spawn: int32 `[m, 4]`, start poses by map (in the order asked for) and heading.
-        indicator: bool `[K]`, whether a frame shows the indicator tile.
-        limit: the largest limit of steps.
-    """
-
-    tables: Tables
-    spawn: np.ndarray
-    indicator: np.ndarray
-    limit: int
 
 
 class Walk(NamedTuple):
@@ -91,8 +33,8 @@ class Walk(NamedTuple):
         action: int32, taken on seeing it.
         shortest: bool `[B, T, 3]`, which actions were on a shortest way to the right goal.
         red: bool, whether the right goal is the red one.
-        reward: received for it; 0 behind the end.
-        valid: bool, False behind the end.
+        reward: received for it; 0 after the end of the episode.
+        valid: bool, False after the end.
         entries: int32 `[B, T, N + 1]`, frames in memory and, last, the current one.
         ids: int64 `[B, T, N + 1]`, the steps they were seen at, -1 = unused.
         slot: int32, which of them was forgotten.
@@ -129,69 +71,30 @@ class Outcome(NamedTuple):
     remembered: tf.Tensor
 
 
-def make_course(
-    world: World, maps: Sequence[int] | None = None, poses: int = 0, frames: int = 0
-) -> Course:
-    """Takes maps from a world.
-
-    Args:
-        world: the tables of all maps.
-        maps: which ones; all of them if None.
-        poses: pad to at least so many poses.
-        frames: pad to at least so many frames. More than 128 are padded to one of `buckets`.
-
-    Returns:
-        The `Course`.
-    """
-    maps = np.arange(len(world.mazes)) if maps is None else np.asarray(maps)
-    distinct, order = np.unique(maps, return_inverse=True)
-    spans = [np.arange(world.offset[m], world.offset[m + 1]) for m in distinct]
-    old = np.concatenate(spans)
-    base = np.cumsum([0, *map(len, spans)])[:-1]  # where each map's poses begin now
-    sizes = [len(span) for span in spans]
-    shift = np.repeat(base - world.offset[distinct], sizes)
-    shown, frame = np.unique(world.frame[old], return_inverse=True)
-    limit = np.repeat(world.limit[distinct], sizes)
-
-    pictures = max(len(shown), frames)
-    if pictures > 128:
-        pictures = next(size for size in buckets(2 * pictures, 128) if size >= pictures)
-
-    def pad(array, size):
-        return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
-
-    rows = max(len(old), poses)
-    tables = Tables(
-        next=pad(world.next[old] + shift[:, None], rows),
-        reward=pad(world.reward[old], rows),
-        done=pad(world.done[old], rows),
-        frame=pad(frame.astype(np.int32), rows),
-        limit=pad(limit, rows),
-        frames=pad(world.frames[shown], pictures),
-        palette=world.palette,
-        shortest=None,
-        red=pad(np.repeat([world.mazes[m].goal == "R" for m in distinct], sizes), rows),
-    )
-    tables = tables._replace(shortest=shortest_ways(tables))
-    kinds = [tf.int32, tf.float32, tf.bool, tf.int32, tf.int32, tf.uint8, tf.uint8]
-    kinds += [tf.bool, tf.bool]
-    spawn = world.spawn[distinct] - world.offset[distinct][:, None] + base[:, None]
-    return Course(
-        tables=Tables(*(tf.constant(x, k) for x, k in zip(tables, kinds, strict=True))),
-        spawn=spawn[order].astype(np.int32),
-        indicator=pad(world.shows_indicator[shown], pictures),
-        limit=int(limit.max()),
-    )
-
-
 def colours(frames: tf.Tensor, palette: tf.Tensor) -> tf.Tensor:
     """Palette indices `[K, H, W]` -> colours `[K, H, W, 3]`, float 0 to 1."""
     return tf.gather(tf.cast(palette, tf.float32) / 255.0, tf.cast(frames, tf.int32))
 
 
+class Stage(NamedTuple):
+    """Where the B episodes of a walk stand.
+
+    Attributes:
+        pose: int32 `[B]`.
+        alive: bool `[B]`, False for episodes that have ended.
+        state: the memory, a `MemoryState` whose entries are rows of the frames.
+        carry: what the reader carries.
+    """
+
+    pose: tf.Tensor
+    alive: tf.Tensor
+    state: memory.MemoryState
+    carry: Any
+
+
 def walk(
     model: Navigator,
-    tables: Tables,
+    course: Course,
     starts: tf.Tensor,
     steps: int,
     seed: tf.Tensor | None = None,
@@ -202,7 +105,7 @@ def walk(
 
     Args:
         model: the agent.
-        tables: the maps.
+        course: the maps.
         starts: int32 `[B]`, the poses they begin in.
         steps: T, at least the longest limit; longer episodes are cut there.
         seed: `[2]` int32 to draw actions and evictions, for learning. None plays: the likeliest
@@ -213,128 +116,119 @@ def walk(
     Returns:
         The `Walk`, and the number of steps of the longest episode.
     """
-    views = look(model, tables)
-    batch, slots = starts.shape[0], model.memory.slots
-    policy = model.memory.policy
-    state = memory.empty(batch, slots, tf.TensorSpec([], tf.int32), policy.carry_spec())
-    shapes = {
-        "frame": (tf.int32, []),
-        "action": (tf.int32, []),
-        "shortest": (tf.bool, [model.reader.actions]),
-        "red": (tf.bool, []),
-        "reward": (tf.float32, []),
-        "valid": (tf.bool, []),
-        "entries": (tf.int32, [slots + 1]),
-        "ids": (tf.int64, [slots + 1]),
-        "slot": (tf.int32, []),
-    }
-    if details:
-        shapes |= {
-            "attention": (tf.float32, [slots]),
-            "actions": (tf.float32, [model.reader.actions]),
-            "drop": (tf.float32, [slots + 1]),
-            "value": (tf.float32, []),
-            "pose": (tf.int32, []),
-        }
+    views = look(model, course)
+    batch = starts.shape[0]
+    empty = memory.empty(
+        batch, model.memory.slots, tf.TensorSpec([], tf.int32), model.memory.policy.carry_spec()
+    )
+    start = Stage(starts, tf.ones([batch], tf.bool), empty, model.reader.initial_carry(batch))
     record = {
         name: tf.TensorArray(dtype, steps, element_shape=[batch, *shape])
-        for name, (dtype, shape) in shapes.items()
+        for name, (dtype, shape) in _recorded(model, details).items()
     }
 
-    def step(t, pose, alive, state, carry, record):
-        frame = tf.gather(tables.frame, pose)
-        seen = see(model, views, frame, state, carry)
-        logits = model.reader.actor(seen.output)
-        if seed is None:
-            action = draw(logits, state.clock, tf.constant(PLAYED), model.temperature)
-        else:
-            action = draw(logits, state.clock, seed)
-        if script is not None:
-            action = script[:, t]
-        cells, after, wish, slot = remember(model, views, frame, state, seen.attention, seed)
-        new = tf.gather(tf.gather(tables.next, pose), action, batch_dims=1)
-        over = tf.gather(tables.done, new) | (t + 1 >= tf.gather(tables.limit, pose))
-        lived = {
-            "frame": frame,
-            "action": action,
-            "shortest": tf.gather(tables.shortest, pose),
-            "red": tf.gather(tables.red, pose),
-            "reward": tf.where(alive, tf.gather(tables.reward, new), 0.0),
-            "valid": alive,
-            "entries": cells.entries,
-            "ids": cells.ids,
-            "slot": slot,
-        }
-        if details:
-            lived |= {
-                "attention": seen.attention,
-                "actions": tf.nn.softmax(logits),
-                "drop": tf.nn.softmax(wish),
-                "value": tf.squeeze(model.critic(seen.output), -1),
-                "pose": pose,
-            }
-        record = {name: array.write(t, lived[name]) for name, array in record.items()}
-        return t + 1, new, alive & ~over, after, seen.carry, record
+    def step(t, stage, record):
+        action = None if script is None else script[:, t]
+        stage, lived = _step(model, views, course, t, stage, seed, action)
+        return t + 1, stage, {name: array.write(t, lived[name]) for name, array in record.items()}
 
-    everyone = tf.ones([batch], tf.bool)
-    begin = (0, starts, everyone, state, model.reader.initial_carry(batch), record)
-    count, _, _, _, _, record = tf.while_loop(
-        lambda t, pose, alive, *_: (t < steps) & tf.reduce_any(alive),
+    count, _, record = tf.while_loop(
+        lambda t, stage, _: (t < steps) & tf.reduce_any(stage.alive),
         step,
-        begin,
+        (0, start, record),
         maximum_iterations=steps,
     )
-
-    def batch_major(array):
-        leaf = array.stack()
-        return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
-
-    lived = {name: batch_major(array) for name, array in record.items()}
+    lived = {name: batch_major(array.stack()) for name, array in record.items()}
     main = {name: lived.pop(name) for name in Walk._fields[:-1]}
     return Walk(**main, shown=lived), count
 
 
-def look(model: Navigator, tables: Tables, block: int = 128) -> Views:
-    """What every frame of the tables contributes; many frames are seen a block at a time."""
-    count = tables.frames.shape[0]
+def _recorded(model: Navigator, details: bool) -> dict[str, tuple[tf.DType, list[int]]]:
+    """Type and shape of what is recorded of each step and episode."""
+    cells, actions = model.memory.slots + 1, model.reader.actions
+    kinds: dict[str, tuple[tf.DType, list[int]]] = {
+        "frame": (tf.int32, []),
+        "action": (tf.int32, []),
+        "shortest": (tf.bool, [actions]),
+        "red": (tf.bool, []),
+        "reward": (tf.float32, []),
+        "valid": (tf.bool, []),
+        "entries": (tf.int32, [cells]),
+        "ids": (tf.int64, [cells]),
+        "slot": (tf.int32, []),
+    }
+    if details:
+        kinds |= {
+            "attention": (tf.float32, [cells - 1]),
+            "actions": (tf.float32, [actions]),
+            "drop": (tf.float32, [cells]),
+            "value": (tf.float32, []),
+            "pose": (tf.int32, []),
+        }
+    return kinds
+
+
+def _step(
+    model: Navigator,
+    views: Views,
+    course: Course,
+    t: tf.Tensor,
+    stage: Stage,
+    seed: tf.Tensor | None,
+    action: tf.Tensor | None,
+) -> tuple[Stage, dict[str, tf.Tensor]]:
+    """One step of all episodes: where they stand after it, and what there is to tell about it."""
+    pose, alive, state, carry = stage
+    frame = tf.gather(course.frame, pose)
+    seen = see(model, views, frame, state, carry)
+    logits = model.reader.actor(seen.output)
+    if action is None and seed is None:
+        action = draw(logits, state.clock, tf.constant(PLAYED), model.temperature)
+    elif action is None:
+        action = draw(logits, state.clock, seed)
+    # The frame is read with before it is stored.
+    cells = memory.candidates(model.memory.attend(state, seen.attention), frame)
+    after, wish, slot = model.memory.step(tf.gather(views.vectors, cells.entries), cells, seed)
+    moved = graph.step(course, pose, action, t + 1)
+    lived = {
+        "frame": frame,
+        "action": action,
+        "shortest": tf.gather(course.shortest, pose),
+        "red": tf.gather(course.red, pose),
+        "reward": tf.where(alive, moved.reward, 0.0),
+        "valid": alive,
+        "entries": cells.entries,
+        "ids": cells.ids,
+        "slot": slot,
+        "attention": seen.attention,
+        "actions": tf.nn.softmax(logits),
+        "drop": tf.nn.softmax(wish),
+        "value": tf.squeeze(model.critic(seen.output), -1),
+        "pose": pose,
+    }
+    return Stage(moved.pose, alive & ~(moved.done | moved.cut), after, seen.carry), lived
+
+
+def look(model: Navigator, course: Course, block: int = 128) -> Views:
+    """What every frame of a course contributes; many frames are seen a block at a time."""
+    count = course.frames.shape[0]
     if count <= block or count % block:
-        return model.look(colours(tables.frames, tables.palette))
-    frames = tf.reshape(tables.frames, [-1, block, *tables.frames.shape[1:]])
+        return model.look(colours(course.frames, course.palette))
+    frames = tf.reshape(course.frames, [-1, block, *course.frames.shape[1:]])
     kinds = Views(tf.float32, tf.float32, tf.float32)
     views = tf.map_fn(
-        lambda part: model.look(colours(part, tables.palette)), frames, fn_output_signature=kinds
+        lambda part: model.look(colours(part, course.palette)), frames, fn_output_signature=kinds
     )
     return Views(*(tf.reshape(x, [count, x.shape[-1]]) for x in views))
 
 
-def see(model: Navigator, views: Views, frame: tf.Tensor, state: memory.MemoryState, carry):
+def see(
+    model: Navigator, views: Views, frame: tf.Tensor, state: memory.MemoryState, carry: Any
+) -> Glance:
     """The reader's `Glance` at the current frames `[B]` with the memory as it is."""
     query = tf.gather(views.query, frame)
     codes = tf.gather(views.codes, state.entries)
     return model.reader.glance(query, codes, state.ids, carry)
-
-
-def remember(
-    model: Navigator,
-    views: Views,
-    frame: tf.Tensor,
-    state: memory.MemoryState,
-    attention: tf.Tensor,
-    seed: tf.Tensor | None,
-):
-    """Offers the current frames to the memory: `EpisodicMemory.observe`, by rows of `views`.
-
-    Returns:
-        The candidates, the memory after it, the eviction logits `[B, N + 1]` and the slot `[B]`.
-    """
-    state = model.memory.attend(state, attention)
-    cells = memory.candidates(state, frame)
-    vectors = tf.gather(views.vectors, cells.entries)
-    policy = model.memory.policy
-    scores = policy(Cells(vectors, cells.ids, cells.clock, seed), cells.carry)
-    draws = seed is not None or policy.stochastic
-    logits, slot = choose(scores.logits, cells, gumbel(cells, seed) if draws else None)
-    return cells, memory.evict_from(cells._replace(carry=scores.carry), slot), logits, slot
 
 
 def draw(

@@ -20,7 +20,8 @@ from lemn_tf.mazes.pictures import top_down
 from lemn_tf.mazes.world import ACTIONS, World
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.navigator import Navigator
-from lemn_tf.navigation.rollout import make_course, walk
+from lemn_tf.navigation.rollout import walk
+from lemn_tf.pipelines import frames
 
 VIEW, CELL, GAP, LINE = 192, 84, 12, 14
 INK, FAINT, BLUE, ORANGE, RED = "#202020", "#c8c8c8", "#3b6fb5", "#d98324", "#c62828"
@@ -45,17 +46,16 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
             f"expected a map 0 to {len(world.mazes) - 1} and a heading 0 to 3, "
             f"got {maze} and {heading}"
         )
-    course = make_course(world, [maze])
+    course = frames.cut(world.tables(), [maze])
     starts = tf.constant(course.spawn[:, heading])
-    play = tf.function(lambda: walk(model, course.tables, starts, course.limit, details=True))
+    play = tf.function(lambda: walk(model, course, starts, course.longest, details=True))
     walked, _ = play()
     steps = int(walked.valid.numpy().sum())
     one = {name: x.numpy()[0, :steps] for name, x in walked.shown.items()}
     for name in ("action", "reward", "entries", "ids", "slot"):
         one[name] = getattr(walked, name).numpy()[0, :steps]
     pose = one.pop("pose") + world.offset[maze]
-    images = course.tables.palette.numpy()[course.tables.frames.numpy()]
-    one["frames"] = images[one.pop("entries")]
+    one["frames"] = course.palette[course.frames][one.pop("entries")]
     one["filled"] = one.pop("ids") != EMPTY
     return one | {"cell": world.cell[pose], "heading": world.heading[pose]}
 

@@ -17,14 +17,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.readers.feedback import attend, lstm, read, recurrence
-
-PADDING = [[0, 0], [1, 1], [1, 1], [0, 0]]
 
 
 class Glance(NamedTuple):
@@ -41,34 +38,18 @@ class Glance(NamedTuple):
     carry: Any
 
 
-class FanIn(keras.initializers.Initializer):
-    """Uniform within 1 / sqrt(number of inputs): what the original networks began with.
-
-    Args:
-        inputs: number of inputs; default all dimensions of the weight but the last.
-        seed: of the draw; default another in each call.
-    """
-
-    def __init__(self, inputs: int | None = None, seed: int | None = None):
-        self.inputs, self.seed = inputs, seed
-
-    def __call__(self, shape, dtype=None, **kwargs):
-        limit = float(self.inputs or np.prod(shape[:-1])) ** -0.5
-        return keras.random.uniform(shape, -limit, limit, dtype=dtype, seed=self.seed)
-
-    def get_config(self):
-        return {"inputs": self.inputs, "seed": self.seed}
+def initial(inputs: int) -> dict[str, keras.initializers.Initializer]:
+    """Initial weights within 1 / sqrt(inputs), as the original networks had."""
+    limit = inputs**-0.5
+    return {
+        "kernel_initializer": keras.initializers.RandomUniform(-limit, limit),
+        "bias_initializer": keras.initializers.RandomUniform(-limit, limit),
+    }
 
 
-def dense(units: int, inputs: int, name: str, **options) -> keras.layers.Dense:
+def dense(units: int, inputs: int, name: str, **options: Any) -> keras.layers.Dense:
     """A built linear layer with the original's initial weights."""
-    layer = keras.layers.Dense(
-        units,
-        kernel_initializer=FanIn(),
-        bias_initializer=FanIn(inputs),
-        name=name,
-        **options,
-    )
+    layer = keras.layers.Dense(units, name=name, **initial(inputs), **options)
     layer.build((None, inputs))
     return layer
 
@@ -89,23 +70,34 @@ class FrameEncoder(keras.layers.Layer):
 
     Example:
 
-    >>> FrameEncoder()(np.zeros([5, 32, 32, 3], np.uint8)).shape
+    >>> FrameEncoder()(tf.zeros([5, 32, 32, 3], tf.uint8)).shape
     TensorShape([5, 4096])
     """
 
-    def __init__(self, size: tuple[int, int] = (32, 32), filters=(32, 64), **kwargs):
+    def __init__(
+        self,
+        size: tuple[int, int] = (32, 32),
+        filters: tuple[int, int] = (32, 64),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**{"autocast": False, **kwargs})
         if any(side % 4 or side < 4 for side in size):
             raise ValueError(f"expected a frame whose sides are multiples of 4, got {tuple(size)}")
         self.size, self.filters = tuple(size), tuple(filters)
-        self.layers, channels = [], 3
+        self.convolutions, channels = [], 3
         for number, count in enumerate(self.filters):
-            first = FanIn(16 * channels)
-            kernel = self.add_weight(
-                shape=(4, 4, channels, count), initializer=first, name=f"kernel_{number}"
+            layer = keras.layers.Conv2D(
+                count,
+                4,
+                strides=2,
+                padding="same",  # with even sides, one pixel on each side
+                activation="relu",
+                name=f"convolution_{number}",
+                dtype=self.dtype_policy,
+                **initial(16 * channels),
             )
-            bias = self.add_weight(shape=(count,), initializer=first, name=f"bias_{number}")
-            self.layers.append((kernel, bias))
+            layer.build((None, None, None, channels))
+            self.convolutions.append(layer)
             channels = count
         self.width = size[0] // 4 * (size[1] // 4) * channels
         self.built = True
@@ -118,9 +110,8 @@ class FrameEncoder(keras.layers.Layer):
         scale = 1.0 / 255.0 if frames.dtype.is_integer else 1.0
         x = tf.reshape(tf.cast(frames, tf.float32) * scale, [-1, *self.size, 3])
         x = tf.cast(x, self.compute_dtype)
-        for kernel, bias in self.layers:
-            kernel, bias = (tf.cast(weight, x.dtype) for weight in (kernel, bias))
-            x = tf.nn.relu(tf.nn.conv2d(x, kernel, 2, PADDING) + bias)
+        for layer in self.convolutions:
+            x = layer(x)
         lead = frames.shape[:-3].as_list()
         if None in lead:
             lead = tf.unstack(tf.shape(frames)[:-3])
@@ -146,8 +137,8 @@ class MQN(Reader):
 
     Example:
 
-    >>> reader, frames = MQN(units=8), np.zeros([2, 32, 32, 3], np.uint8)
-    >>> codes = reader.encode(np.zeros([2, 4, 32, 32, 3], np.uint8))
+    >>> reader, frames = MQN(units=8), tf.zeros([2, 32, 32, 3], tf.uint8)
+    >>> codes = reader.encode(tf.zeros([2, 4, 32, 32, 3], tf.uint8))
     >>> reader.read(reader.ask(frames), codes, tf.constant([[0, 1, 2, -1]] * 2)).logits.shape
     TensorShape([2, 3])
     """

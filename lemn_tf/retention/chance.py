@@ -6,12 +6,24 @@ without.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import tensorflow as tf
 
-from lemn_tf import memory
+
+class Drawn(Protocol):
+    """What is drawn from: a `MemoryState`, `Cells`, or anything else with ids and a clock."""
+
+    @property
+    def ids(self) -> tf.Tensor:
+        """`[B, N + 1]`."""
+
+    @property
+    def clock(self) -> tf.Tensor:
+        """`[B]`."""
 
 
-def gumbel(cells: memory.MemoryState, seed: tf.Tensor | None) -> tf.Tensor:
+def gumbel(cells: Drawn, seed: tf.Tensor | None) -> tf.Tensor:
     """`[B, N + 1]` Gumbel noise for one step, a function of seed, row, clock and id alone.
 
     So one seed serves a whole stream, a step draws the same in `observe` and in `call`, and XLA

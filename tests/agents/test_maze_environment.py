@@ -77,5 +77,5 @@ def test_starts_are_drawn_evenly(world):
 
 
 def test_no_walkers_are_refused(world):
-    with pytest.raises(ValueError, match="expected at least one walker, got batch_size=0"):
+    with pytest.raises(ValueError, match="expected at least one game, got batch_size=0"):
         MazeEnvironment(world, 0)

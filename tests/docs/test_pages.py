@@ -37,9 +37,8 @@ def commands(page: Path) -> list[str]:
 
 def complete(command: str) -> bool:
     """Whether it stands for itself: `lemn train ... --driver` says that something is left out."""
-    words = command.split()
-    left_out = any(sign in command for sign in ("...", "[", "|")) or words[-1] in ("T", "--help")
-    return not left_out
+    left_out = any(sign in command for sign in ("...", "[", "|", "$("))
+    return not left_out and command.split()[-1] not in ("T", "--help")
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p) and p.name not in APART], ids=name)

@@ -1,8 +1,9 @@
-"""`run_cells`: processes, order, what failed, and what is told."""
+"""A table of cells: processes, order, what failed, what is told, and no cell twice."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import signal
 import subprocess
 import sys
@@ -42,25 +43,74 @@ class Cell:
     first: str | None = None
 
 
+class Counting(cells.Table):
+    """A script takes the place of `lemn`, and a line in a file that of a training."""
+
+    version = 1
+
+    def train(self, cell, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "history.jsonl", "a") as file:
+            file.write('{"seconds": 2.5, "score": 7}\n')
+
+    def record(self, cell, folder, history):
+        return {"version": self.version, "scores": [line["score"] for line in history]}
+
+    def summary(self, record):
+        return f"threads {record['threads'] or 'all'}"
+
+    def is_current(self, cell, record):
+        return record["version"] == self.version
+
+    def is_ready(self, cell):
+        return cell.first is None or (self.results / f"{cell.first}.json").exists()
+
+
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def table(tmp_path):
+    return Counting(tmp_path / "out", tmp_path / "results")
+
+
+@pytest.fixture
+def run(table, monkeypatch):
     """Runs cells with a script in the place of `lemn`."""
     monkeypatch.setattr(cells, "LEMN", (sys.executable, "-c", SCRIPT))
-    results = tmp_path / "results"
-    results.mkdir()
+    table.results.mkdir()
 
     def run(todo, **options):
-        return cells.run_cells(
-            todo,
-            results,
-            tmp_path / "out",
-            command=lambda cell: [str(results), cell.name],
-            told=lambda record: f"threads {record['threads'] or 'all'}",
-            ready=lambda cell: cell.first is None or (results / f"{cell.first}.json").exists(),
-            **options,
-        )
+        return table.run(todo, lambda cell: [str(table.results), cell.name], **options)
 
     return run
+
+
+def test_a_cell_is_trained_once(table):
+    cell = Cell("one")
+    assert not table.is_done(cell)
+    table.run_cell(cell)
+    assert table.is_done(cell)
+    record = json.loads(table.result(cell).read_text())
+    assert record["scores"] == [7]
+    assert record["training_seconds"] == 2.5
+    assert {"seconds", "commit"} <= set(record)
+
+
+def test_a_cell_with_other_settings_is_trained_afresh(table):
+    cell = Cell("one")
+    table.run_cell(cell)
+    for version in (2, 3):
+        table.version = version
+        assert not table.is_done(cell)
+        table.run_cell(cell)
+        assert json.loads(table.result(cell).read_text()) | {"seconds": 0} == {
+            "version": version,
+            "scores": [7],
+            "training_seconds": 2.5,
+            "seconds": 0,
+            "commit": cells.commit(),
+        }
+    old = [table.folder(cell).with_suffix(f".old{number}") for number in (0, 1)]
+    assert all(folder.is_dir() for folder in old)
+    cells.put_aside(table.out / "nothing")  # nothing to do
 
 
 def test_runs_in_order_of_need_and_tells_each_result(run, tmp_path, capsys):

@@ -13,7 +13,6 @@ from lemn_tf.mazes import (
     imaze,
     load_jsonl,
     random_maze,
-    reachable,
     save_jsonl,
 )
 
@@ -67,14 +66,12 @@ def test_the_name_is_in_the_message():
         Maze(GOOD, "C", id="seven")
 
 
-def test_distances_and_reachability():
+def test_distances():
     maze = Maze(GOOD, "R")
     assert distances(maze, maze.spawn)[maze.wrong] == 3
     assert maze.wrong not in distances(maze, maze.spawn, blocked=[(1, 4), (1, 3), (2, 3)])
     assert goal_distance(maze) == 2
-    assert reachable(maze)
     assert goal_distance(BLOCKED) is None
-    assert not reachable(BLOCKED)
 
 
 @settings(max_examples=20, deadline=None)

@@ -14,12 +14,11 @@ from lemn_tf.mazes import (
     Camera,
     Maze,
     Scene,
+    build,
     imaze,
     random_maze,
     raycast,
     render_batch,
-    to_rgb,
-    view,
 )
 from lemn_tf.mazes.maps import CYAN, FLOOR, INNER, LIME, MOVES, OUTER, RED, YELLOW
 from lemn_tf.mazes.raycast import ROOF, WALL
@@ -227,16 +226,17 @@ def test_tile_colours_are_far_apart():
 
 
 def test_colouring():
-    picture = view(imaze(5), (1, 3), 3)
+    world = build([imaze(5)])
+    picture = world.view(world.spawn[0, 3])
     assert picture.shape == (32, 32, 3)
     assert picture.dtype == np.uint8
     assert (picture == PALETTE[YELLOW]).all(-1).sum() == 124
-    assert to_rgb(np.zeros((2, 3), np.uint8)).shape == (2, 3, 3)
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (33, 31), (64, 64), (20, 80)])
 def test_any_size(height, width):
-    assert view(imaze(5), (1, 3), 2, Camera(height, width)).shape == (height, width, 3)
+    scene, camera = Scene.of([imaze(5)]), Camera(height, width)
+    assert render_batch(scene, [0], [(1, 3)], [2], camera).shape == (1, height, width)
 
 
 # --- errors ------------------------------------------------------------------------------------

@@ -4,12 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lemn_tf.mazes import (
-    TEST_LENGTHS,
     Camera,
-    Maze,
     Rules,
     Scene,
-    best_actions,
     build,
     default_rules,
     imaze,
@@ -17,17 +14,12 @@ from lemn_tf.mazes import (
     imazes,
     random_maze,
     random_mazes,
-    reachable,
     render_batch,
-    shortest_ways,
     split_rules,
-    steps_to_goal,
-    winnable,
 )
 from lemn_tf.mazes.maps import INNER, MOVES
 
 MAZES = (imaze(5), imaze(30, "L"), *random_mazes(5), random_maze(1, "large"))
-BLOCKED = Maze(("#######", "#.YSCR#", "#######"), "R")
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +36,21 @@ def test_stepping_is_what_the_map_says(world, seed):
     maze, rules = MAZES[number], default_rules(MAZES[number])
     cell, heading = maze.spawn, int(rng.integers(4))
     pose = world.spawn[number, heading]
-    for action in rng.integers(0, 3, 200):
+    for steps, action in enumerate(rng.integers(0, 3, 200), start=1):
         if action == 0:
             ahead = cell[0] + MOVES[heading][0], cell[1] + MOVES[heading][1]
             cell = cell if maze.rows[ahead[0]][ahead[1]] in "#+" else ahead
         else:
             heading = (heading + (1 if action == 2 else -1)) % 4
-        pose = world.next[pose, action]
+        pose, reward, done, cut = world.step(pose, action, steps)
         assert world.maze[pose] == number
         assert tuple(world.cell[pose]) == cell
         assert world.heading[pose] == heading
-        assert pose == world.pose(number, cell, heading)
-        assert bool(world.done[pose]) == (cell in (maze.right, maze.wrong))
+        assert bool(done) == (cell in (maze.right, maze.wrong))
+        assert bool(cut) == (not done and steps >= rules.limit)
         expected = {maze.right: 1.0, maze.wrong: -1.0}.get(cell, rules.step_reward)
-        assert world.reward[pose] == np.float32(expected)
-        if world.done[pose]:
+        assert reward == np.float32(expected)
+        if done:
             assert (world.next[pose] == pose).all()
             break
 
@@ -119,45 +111,6 @@ def test_rules():
         build([imaze(5), imaze(7)], [Rules()])
 
 
-def test_poses_that_are_none(world):
-    with pytest.raises(ValueError, match=r"free cell of maze 0 .* got \(0, 0\) and 1"):
-        world.pose(0, (0, 0), 1)
-
-
 def test_no_map_no_world():
     with pytest.raises(ValueError, match="at least one maze"):
         build([])
-
-
-def test_the_shortest_way_wins(world):
-    actions, steps = best_actions(world), steps_to_goal(world)
-    for start in world.spawn.ravel():
-        pose, count = start, 0
-        while not world.done[pose]:
-            pose, count = world.next[pose, actions[pose]], count + 1
-        assert world.reward[pose] == 1
-        assert count == steps[start]
-
-
-def test_the_shortest_ways_are_all_that_come_closer(world):
-    """Every marked action is one step nearer to the goal, and no other is."""
-    steps, ways = steps_to_goal(world), shortest_ways(world)
-    closer = steps[world.next] == steps[:, None] - 1
-    on_the_way = np.isfinite(steps) & ~world.done
-    np.testing.assert_array_equal(ways, closer & on_the_way[:, None])
-    assert ways[on_the_way].any(1).all()
-    assert (ways.sum(1) == 2).any()  # about-turns
-
-
-def test_every_length_can_be_walked_with_a_look_at_the_indicator():
-    world = build(imazes(TEST_LENGTHS))
-    assert winnable(world).all()
-    # looking west first costs at most three turns more
-    assert (steps_to_goal(world)[world.spawn].max(1) + 3 <= world.limit).all()
-
-
-def test_blocked_maps_cannot_be_won():
-    assert not reachable(BLOCKED)
-    world = build([BLOCKED, imaze(5)])
-    assert winnable(world).tolist() == [[False] * 4, [True] * 4]
-    assert np.isinf(steps_to_goal(world)[world.spawn[0]]).all()

@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from lemn_tf.mazes import Maze, Rules, build, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
-from lemn_tf.navigation.learning import RECIPES, Learner, Recipe, astray, compact, losses
+from lemn_tf.navigation.learning import Learner, astray, compact, losses
 from lemn_tf.navigation.navigator import Navigator
-from lemn_tf.navigation.rollout import colours, make_course, walk
+from lemn_tf.navigation.recipe import Recipe
+from lemn_tf.navigation.rollout import colours, walk
+from lemn_tf.pipelines.frames import cut
 from lemn_tf.retention.base import Cells
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
@@ -22,9 +24,15 @@ SHIFTS = {"importance/bias", "s-lemn/hidden/bias"}
 """Biases that all candidates share: they cancel in the softmax, so nothing can move them."""
 
 
+def everything(world):
+    """All maps of a world, as an element of a stream has them."""
+    arrays = cut(world.tables(), range(len(world.mazes)))
+    return tf.nest.map_structure(tf.constant, arrays)
+
+
 @pytest.fixture(scope="module")
 def course():
-    return make_course(imaze_world([4], rules=Rules(-0.04, STEPS)))
+    return everything(imaze_world([4], rules=Rules(-0.04, STEPS)))
 
 
 def agent(reader="mqn", policy="st-lemn"):
@@ -33,8 +41,8 @@ def agent(reader="mqn", policy="st-lemn"):
 
 
 def walked(model, course, details=False):
-    starts = tf.constant(course.spawn.reshape(-1))
-    return walk(model, course.tables, starts, STEPS, tf.constant([5, 6]), details)
+    starts = tf.reshape(course.spawn, [-1])
+    return walk(model, course, starts, STEPS, tf.constant([5, 6]), details)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +66,7 @@ def test_a_gradient_reaches_every_weight(course, reader, policy):
 def test_what_is_learned_from_is_what_was_acted(course, reader, policy):
     model = agent(reader, policy)
     lived, _ = walked(model, course, details=True)
-    views = model.look(colours(course.tables.frames, course.tables.palette))
+    views = model.look(colours(course.frames, course.palette))
     output, attention = model.reader.unroll(
         tf.gather(views.query, lived.frame),
         tf.gather(views.codes, lived.entries[..., :-1]),
@@ -76,23 +84,21 @@ def test_what_is_learned_from_is_what_was_acted(course, reader, policy):
 
 def test_cutting_and_renumbering_change_no_loss():
     world = single_indicator_world(count=6, rules=Rules(-0.04, 40))
-    course, model = make_course(world), agent("mqn", "s-lemn")
-    assert course.tables.frames.shape[0] > 128
-    starts = tf.constant(course.spawn[:, 0])
+    course, model = everything(world), agent("mqn", "s-lemn")
+    assert course.frames.shape[0] > 128
+    starts = course.spawn[:, 0]
     script = np.zeros([6, 40], np.int32)
     script[:, ::3] = 1
-    lived, _ = walk(
-        model, course.tables, starts, 40, tf.constant([1, 1]), script=tf.constant(script)
-    )
+    lived, _ = walk(model, course, starts, 40, tf.constant([1, 1]), script=tf.constant(script))
     valid = lived.valid & (tf.range(40) < 20)  # as if all had ended by then
     lived = lived._replace(valid=valid, reward=tf.where(valid, lived.reward, 0.0))
     small = compact(lived, 20, course)
     assert small.walk.valid.shape[1] == 24
-    assert small.frames.shape[0] < course.tables.frames.shape[0]
+    assert small.frames.shape[0] < course.frames.shape[0]
     whole = small._replace(
         walk=lived,
-        frames=course.tables.frames,
-        indicator=tf.constant(course.indicator),
+        frames=course.frames,
+        indicator=course.indicator,
     )
     for batch in (small, whole):
         loss, shown = losses(model, Recipe(), batch, tf.constant(0.05))
@@ -134,8 +140,8 @@ def test_guidance_shows_the_way(course):
     def on_the_way():
         again, _ = walk(
             model,
-            course.tables,
-            tf.constant(course.spawn.reshape(-1)),
+            course,
+            tf.reshape(course.spawn, [-1]),
             STEPS,
             details=True,
             script=lived.action,
@@ -155,17 +161,10 @@ def test_guidance_shows_the_way(course):
 def test_a_short_way_is_learned():
     """The right goal is next to the start: it is reached more and more often."""
     maze = Maze(("#####", "#YSR#", "#.+C#", "#...#", "#####"), goal="R")
-    course = make_course(build([maze], Rules(-0.1, 8)))
+    course = everything(build([maze], Rules(-0.1, 8)))
     keras.utils.set_random_seed(2)
     model = Navigator("mqn", 2, "s-lemn", units=64, width=8, filters=(8, 16))
     learner = Learner(model, Recipe(learning_rate=3e-3, entropy=0.01), jit_compile=False)
-    starts = np.tile(course.spawn[0], 8)
+    starts = tf.tile(course.spawn[0], [8])
     success = [learner.update(course, starts, (0, n), 0.0)["success"] for n in range(60)]
     assert np.mean(success[-10:]) > 0.9 > np.mean(success[:10]) + 0.3
-
-
-def test_recipes_are_checked():
-    with pytest.raises(ValueError, match="multiple of maps; got 10 and 4"):
-        Recipe(episodes=10, maps=4)
-    assert RECIPES["imaze", "mqn"].entropy == 0.07
-    assert RECIPES["imaze", "mqn"].clip == 0.5

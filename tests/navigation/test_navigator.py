@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import retention
-from lemn_tf.navigation.navigator import Navigator, load
+from lemn_tf.navigation.navigator import Navigator, load_agent
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 
@@ -27,7 +27,7 @@ def test_any_reader_with_any_policy_survives_a_file(tmp_path, reader, policy):
     model = Navigator(reader, 3, policy, **TINY)
     path = tmp_path / "agent.npz"
     model.save_to(path)
-    again = load(path)
+    again = load_agent(path)
     assert again.settings == model.settings
     for a, b in zip(model.get_weights(), again.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -67,7 +67,7 @@ def test_a_policy_by_name_is_that_policy_as_an_object(tmp_path, name):
     twins = [
         by_object,
         by_object.playing_at(0.5),
-        load(tmp_path / "agent.npz"),
+        load_agent(tmp_path / "agent.npz"),
         keras.saving.load_model(tmp_path / "agent.keras", compile=False),
         Navigator.from_config(by_object.get_config()),
     ]
@@ -98,20 +98,20 @@ def test_half_precision_is_half_the_size_and_nearly_the_same(tmp_path):
     model.save_to(tmp_path / "half.npz", half=True)
     full, half = (tmp_path / f"{name}.npz" for name in ("full", "half"))
     assert half.stat().st_size < 0.6 * full.stat().st_size
-    for a, b in zip(model.get_weights(), load(half).get_weights(), strict=True):
+    for a, b in zip(model.get_weights(), load_agent(half).get_weights(), strict=True):
         assert b.dtype == np.float32
         np.testing.assert_allclose(a, b, atol=1e-3)
 
 
 def test_what_is_no_agent_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"expected a trained agent at .*model.npz, found none"):
-        load(tmp_path)
+        load_agent(tmp_path)
     (tmp_path / "x.npz").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="not a saved agent"):
-        load(tmp_path / "x.npz")
+        load_agent(tmp_path / "x.npz")
     np.savez(tmp_path / "y.npz", settings=np.array(json.dumps({"format": "other"})))
     with pytest.raises(ValueError, match=r"expected .* to say 'lemn_tf navigator"):
-        load(tmp_path / "y.npz")
+        load_agent(tmp_path / "y.npz")
     model = Navigator("mqn", policy="fifo", **TINY)
     model.save_to(tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz") as file:
@@ -119,7 +119,7 @@ def test_what_is_no_agent_is_refused(tmp_path):
     del arrays["weight/0"]
     np.savez(tmp_path / "z.npz", **arrays)
     with pytest.raises(ValueError, match="other weights"):
-        load(tmp_path / "z.npz")
+        load_agent(tmp_path / "z.npz")
 
 
 def test_keras_files_work_too(tmp_path):

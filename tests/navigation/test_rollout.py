@@ -8,7 +8,8 @@ import tensorflow as tf
 from lemn_tf.mazes import MazeEnv, Rules, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.navigator import Navigator
-from lemn_tf.navigation.rollout import buckets, make_course, outcome, walk
+from lemn_tf.navigation.rollout import outcome, walk
+from lemn_tf.pipelines.frames import cut
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 STEPS = 14
@@ -21,7 +22,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def course(world):
-    return make_course(world)
+    return cut(world.tables(), range(len(world.mazes)))
 
 
 def agent(reader="mqn", policy="st-lemn", slots=3):
@@ -43,10 +44,8 @@ STARTS = ((0, 1), (1, 2), (2, 0), (3, 2))  # map and heading of each row
 
 def test_a_walk_is_what_the_environment_does(world, course):
     starts = tf.constant([course.spawn[maze, heading] for maze, heading in STARTS])
-    walked, longest = walk(
-        agent("mqn", "fifo"), course.tables, starts, STEPS, script=tf.constant(SCRIPT)
-    )
-    images = course.tables.palette.numpy()[course.tables.frames.numpy()]
+    walked, longest = walk(agent("mqn", "fifo"), course, starts, STEPS, script=tf.constant(SCRIPT))
+    images = course.palette[course.frames]
     lengths, ended = [], outcome(walked, tf.constant(course.indicator))
     for row, (maze, heading) in enumerate(STARTS):
         env = MazeEnv(world)
@@ -82,8 +81,8 @@ def test_the_memory_is_that_of_the_layer(course, reader, policy):
     model = agent(reader, policy)
     rows, steps = 2, 8
     starts = tf.constant(course.spawn[:rows, 3])
-    walked, _ = walk(model, course.tables, starts, steps, details=True)
-    images = course.tables.palette.numpy()[course.tables.frames.numpy()]
+    walked, _ = walk(model, course, starts, steps, details=True)
+    images = course.palette[course.frames]
     state, carry = model.memory.initial_state(rows), model.reader.initial_carry(rows)
     for t in range(steps):
         alive = walked.valid[:, t].numpy()
@@ -106,7 +105,7 @@ def test_the_memory_is_that_of_the_layer(course, reader, policy):
 
 
 def test_the_current_frame_is_not_in_the_memory_it_is_read_with(course):
-    walked, _ = walk(agent("mqn", "fifo"), course.tables, tf.constant([course.spawn[0, 0]]), STEPS)
+    walked, _ = walk(agent("mqn", "fifo"), course, tf.constant([course.spawn[0, 0]]), STEPS)
     assert (walked.ids[0, 0, :-1].numpy() == EMPTY).all()
     np.testing.assert_array_equal(walked.ids[0, :, -1], np.arange(STEPS))
     np.testing.assert_array_equal(walked.ids[0, 5, :-1], [2, 3, 4])
@@ -118,7 +117,7 @@ def test_chance_is_a_function_of_the_seed(course):
     starts = tf.constant(course.spawn.reshape(-1))
 
     def sampled(seed):
-        return walk(model, course.tables, starts, STEPS, tf.constant(seed))[0]
+        return walk(model, course, starts, STEPS, tf.constant(seed))[0]
 
     first, again, other = sampled([1, 2]), sampled([1, 2]), sampled([1, 3])
     for a, b in zip(first[:-1], again[:-1], strict=True):
@@ -134,7 +133,7 @@ def test_compiled_or_not_the_walk_is_the_same(course):
     starts = tf.constant(course.spawn[:, 1])
 
     def act(seed):
-        return walk(model, course.tables, starts, STEPS, seed)
+        return walk(model, course, starts, STEPS, seed)
 
     plain, _ = act(tf.constant([3, 4]))
     compiled, _ = tf.function(act, jit_compile=True)(tf.constant([3, 4]))
@@ -145,40 +144,13 @@ def test_compiled_or_not_the_walk_is_the_same(course):
         np.testing.assert_array_equal(a[valid], b[valid])
 
 
-def test_some_maps_of_a_world_are_those_maps():
-    world = single_indicator_world(count=8)
-    some = make_course(world, [5, 2, 5], poses=1000)
-    assert some.tables.next.shape == (1000, 3)
-    assert some.spawn.shape == (3, 4)
-    np.testing.assert_array_equal(some.spawn[0], some.spawn[2])
-    images = some.tables.frames.numpy()
-    generator = np.random.default_rng(0)
-    for row, maze in enumerate((5, 2, 5)):
-        for heading in range(4):
-            here, there = some.spawn[row, heading], world.spawn[maze, heading]
-            for action in generator.integers(3, size=30):
-                np.testing.assert_array_equal(
-                    images[some.tables.frame[here]], world.frames[world.frame[there]]
-                )
-                here, there = some.tables.next[here, action], world.next[there, action]
-                assert some.tables.reward[here] == world.reward[there]
-                assert bool(some.tables.done[here]) == world.done[there]
-                assert some.tables.limit[here] == world.limit[maze]
-                shows = some.indicator[some.tables.frame[here]]
-                assert shows == world.shows_indicator[world.frame[there]]
-
-
-def test_frames_are_padded_to_few_sizes():
-    world = single_indicator_world(count=12)
-    sizes = {make_course(world, rows).tables.frames.shape[0] for rows in ([0, 1, 2], [3, 4, 5])}
-    assert sizes <= set(buckets(10_000, 128))
-    model = agent("mqn", "fifo")
-    course = make_course(world)  # enough frames to be looked at a block at a time
-    assert course.tables.frames.shape[0] > 128
-    few = make_course(world, [7])
+def test_many_frames_are_looked_at_a_block_at_a_time():
+    tables, model = single_indicator_world(count=12).tables(), agent("mqn", "fifo")
+    many, few = cut(tables, range(12)), cut(tables, [7])
+    assert many.frames.shape[0] > 128
     both = [
-        walk(model, c.tables, tf.constant(s), 6)[0]
-        for c, s in ((course, course.spawn[7]), (few, few.spawn[0]))
+        walk(model, c, tf.constant(s), 6)[0]
+        for c, s in ((many, many.spawn[7]), (few, few.spawn[0]))
     ]
     np.testing.assert_array_equal(both[0].action, both[1].action)
 
@@ -189,7 +161,7 @@ def test_the_indicator_is_remembered_while_it_is_in_memory(course):
     script = np.zeros([2, STEPS], np.int32)
     script[0, 0] = script[0, 1] = 1  # west (the tile ahead), then south and down the corridor
     starts = tf.constant([course.spawn[maze, 0], course.spawn[maze, 3]])
-    walked, _ = walk(model, course.tables, starts, STEPS, script=tf.constant(script))
+    walked, _ = walk(model, course, starts, STEPS, script=tf.constant(script))
     held = course.indicator[walked.entries[0, :, :-1]] & (walked.ids[0, :, :-1].numpy() != EMPTY)
     np.testing.assert_array_equal(held.any(-1)[:6], [False, False, True, True, True, False])
 
@@ -200,7 +172,7 @@ def test_temperature(course):
     cold = agent("mqn", "fifo")
     taken = []
     for model in (cold, cold.playing_at(1.0), cold.playing_at(1.0)):
-        lived, _ = walk(model, course.tables, starts, course.limit, details=True)
+        lived, _ = walk(model, course, starts, course.longest, details=True)
         likeliest = tf.argmax(lived.shown["actions"], axis=-1, output_type=tf.int32)
         agrees = tf.boolean_mask(lived.action == likeliest, lived.valid)
         assert bool(tf.reduce_all(agrees)) == (model.temperature == 0)

@@ -1,9 +1,6 @@
 """Reading, writing, encoding and batching bAbI streams, and fetching the archive."""
 
-import hashlib
-import io
 import itertools
-import tarfile
 
 import numpy as np
 import pytest
@@ -19,8 +16,8 @@ TWO_STORIES = (
     "2 Where is Mary?\tnobody-knows\n"
     "3 Mary went to the garden.\n"
     "4 Where is the milk? \tgarden\t1 3\n"
-    "1 What is this?\tmilk,football\t\n"
-    "2 John left.\n"
+    "1 John left.\n"
+    "2 What is this?\tmilk,football\t\n"
 )
 STORIES = [
     Story(
@@ -30,7 +27,7 @@ STORIES = [
             Question("Where is the milk?", "garden", (0, 1), 2),
         ),
     ),
-    Story(("John left.",), (Question("What is this?", "milk,football", (), 0),)),
+    Story(("John left.",), (Question("What is this?", "milk,football", (), 1),)),
 ]
 
 
@@ -93,7 +90,7 @@ def test_bytes_that_are_not_utf8_do_not_stop_reading(tmp_path):
         ("1 A.\n\n2 Where?\tgarden\tone\n", 3, "line numbers of earlier facts .* got 'one'"),
         ("1 A.\n2 Where?\tgarden\t3\n3 B.\n", 2, "line numbers of earlier facts .* got '3'"),
         ("1 A.\n2 Q?\tx\t1\n3 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
-        ("1 A.\n1 Q?\tx\t1\n", 2, "line numbers of earlier facts .* got '1'"),
+        ("1 A.\n1 B.\n2 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, content, line, message):
@@ -147,7 +144,7 @@ def test_encode(tmp_path):
     ]
     assert vocabulary.text(data["questions"])[0, 1] == b"where is the milk"
     np.testing.assert_array_equal(data["length"], [2, 1])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [1, -1]])
     answer = vocabulary.lookup(["garden", "milk,football"]).numpy()
     np.testing.assert_array_equal(data["answers"], [[-1, answer[0]], [answer[1], -1]])
     np.testing.assert_array_equal(data["support"], [[[-1, -1], [0, 1]], [[-1, -1], [-1, -1]]])
@@ -158,10 +155,10 @@ def test_encode_with_stored_questions():
     data = babi.encode(STORIES, vocabulary, store_questions=True)
     assert vocabulary.text(data["items"]).numpy().tolist() == [
         [b"mary got the milk", b"where is mary", b"mary went to the garden", b"where is the milk"],
-        [b"what is this", b"john left", b"", b""],
+        [b"john left", b"what is this", b"", b""],
     ]
     np.testing.assert_array_equal(data["length"], [4, 2])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [1, -1]])
     np.testing.assert_array_equal(data["support"][0], [[-1, -1], [0, 2]])
 
 
@@ -310,45 +307,3 @@ def test_boundaries_waste_little():
     padded = np.array(bounds)[np.searchsorted(bounds, lengths)]
     assert padded.mean() - lengths.mean() < 60
     assert batches.bucket_boundaries(np.array([40, 40])) == [40]
-
-
-# Download
-
-
-def archive(path, members: dict[str, str]) -> tuple[str, str]:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content.encode()))
-    return path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_download(tmp_path):
-    url, sha256 = archive(tmp_path / "a.tgz", {"tasks_1-20_v1-2/en/qa1.txt": TWO_STORIES})
-    folder = babi.download(tmp_path / "data", url, sha256)
-    assert babi.read_stories(folder / "en" / "qa1.txt") == STORIES
-    assert babi.download(tmp_path / "data", "file:///nowhere") == folder
-    assert list((tmp_path / "data").iterdir()) == [folder]
-
-
-@pytest.mark.parametrize(
-    ("member", "checksum", "message"),
-    [
-        ("tasks_1-20_v1-2/a.txt", "0" * 64, "expected an archive with SHA-256 0000"),
-        ("../evil.txt", None, "safe to unpack"),
-        ("else/a.txt", None, "expected a folder tasks_1-20_v1-2"),
-    ],
-)
-def test_a_bad_archive_leaves_nothing_behind(tmp_path, member, checksum, message):
-    url, sha256 = archive(tmp_path / "a.tgz", {member: TWO_STORIES})
-    with pytest.raises(ValueError, match=message):
-        babi.download(tmp_path / "data", url, checksum or sha256)
-    assert list((tmp_path / "data").iterdir()) == []
-    assert not (tmp_path / "evil.txt").exists()
-
-
-def test_offline_says_what_to_do(tmp_path):
-    with pytest.raises(ConnectionError, match=r"could not fetch .* network, make .*lemn data"):
-        babi.download(tmp_path, (tmp_path / "missing.tgz").as_uri())
-    assert list(tmp_path.iterdir()) == []

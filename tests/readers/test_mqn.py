@@ -40,7 +40,8 @@ def test_features_pixel_by_pixel(generator):
     encoder = FrameEncoder(size=(8, 12), filters=(2, 3))
     x = generator.random([8, 12, 3])
     expected = x
-    for kernel, bias in encoder.layers:
+    for layer in encoder.convolutions:
+        kernel, bias = layer.kernel, layer.bias
         bias.assign(generator.normal(size=bias.shape))
         padded = np.pad(expected, [(1, 1), (1, 1), (0, 0)])
         rows, columns = expected.shape[0] // 2, expected.shape[1] // 2

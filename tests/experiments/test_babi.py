@@ -1,34 +1,28 @@
-"""Training, scoring and reproducing on bAbI files, small: every row of the tables can be run."""
+"""Training and scoring on bAbI files, small: every row of the tables can be run."""
 
 import dataclasses
 import json
 import resource
+import sys
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import runs
-from lemn_tf.commands import evaluate, report, reproduce
-from lemn_tf.experiments import babi
-from lemn_tf.pipelines import babi as pipeline
+from lemn_tf import agents, evaluation, runs, training
+from lemn_tf.experiments import babi, babi_cells
+from lemn_tf.learning import ActorCritic, Hindsight
+from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi_generator
+from lemn_tf.readers import MemN2N
 
+ITEM = tf.TensorSpec([3], tf.int32)
 TINY = {
     "lemn": {"linear start": 8, "reader": 8},
     "paper": {"fifo": 8},
 }
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    paths = {}
-    for number, split in enumerate(("train", "valid", "test")):
-        paths[split] = folder / f"noisy_{split}.txt"
-        pipeline.write_stories(babi_generator.generate("noisy", 8, seed=number), paths[split])
-    return paths
 
 
 def tiny(files, row, **changes) -> babi.Settings:
@@ -45,21 +39,9 @@ def tiny(files, row, **changes) -> babi.Settings:
     ).lasting(24)
 
 
-@pytest.fixture
-def small_batches(monkeypatch):
-    """Recipes with batches of 4: the number of an update's stories is not the point here."""
-    from lemn_tf import recipes
-
-    small = {
-        name: tuple(dataclasses.replace(phase, batch_size=4) for phase in phases)
-        for name, phases in recipes.RECIPES.items()
-    }
-    monkeypatch.setattr(recipes, "RECIPES", small)
-
-
 @pytest.mark.parametrize("row", ["fifo", "im-lemn"])
 def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
-    settings = tiny(files, reproduce.ROWS[row])
+    settings = tiny(files, babi_cells.ROWS[row])
     trained = babi.train(settings, tmp_path / "run", jit_compile=False)
     history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["phase"] for line in history] == [p.name for p in settings.phases()]
@@ -67,7 +49,7 @@ def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
     result = babi.score(loaded, files["test"])
     assert result == babi.score(trained, files["test"])
     assert result["questions"] == 40
-    assert result["policy"] == reproduce.ROWS[row].policy
+    assert result["policy"] == babi_cells.ROWS[row].policy
     assert babi.score(loaded, files["test"], slots=40)["support_recall"] == 100
 
 
@@ -92,7 +74,7 @@ def test_the_other_rows(row, files, tmp_path, small_batches):
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
     """Sixty epochs more, each with its checkpoint and validation, take under a megabyte each."""
-    monkeypatch.setattr(babi.training, "EPOCH", 8)
+    monkeypatch.setattr(training, "EPOCH", 8)
     pages = []
 
     class Count(keras.callbacks.Callback):
@@ -100,16 +82,16 @@ def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
             pages.append(int(Path("/proc/self/statm").read_text().split()[1]))
 
     lengths = {**TINY["lemn"], "roomy": 8, "policy": 8, "polish": 80 * 8}
-    settings = dataclasses.replace(tiny(files, reproduce.ROWS["s-lemn"]), episodes=lengths)
+    settings = dataclasses.replace(tiny(files, babi_cells.ROWS["s-lemn"]), episodes=lengths)
     babi.train(settings, tmp_path / "run", callbacks=lambda *_: [Count()], jit_compile=False)
     assert len(pages) > 80
     assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
 
 def test_a_reader_is_trained_once(files, tmp_path, small_batches):
-    first = tiny(files, reproduce.ROWS["fifo"])
+    first = tiny(files, babi_cells.ROWS["fifo"])
     babi.train(first, tmp_path / "first", jit_compile=False)
-    second = tiny(files, reproduce.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
+    second = tiny(files, babi_cells.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
     assert [phase.name for phase in second.phases()] == ["roomy", "policy", "polish"]
     babi.train(second, tmp_path / "second", jit_compile=False)
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
@@ -155,10 +137,9 @@ def test_questions_without_labels(files, tmp_path):
         result = babi.score(model, path)
         assert (result["questions"], result["labelled"]) == (2, labelled)
         assert result["support_recall"] == recall
-        rows = evaluate.compare({"mine": model}, path, slots=5)
+        rows = evaluation.compare({"mine": model}, lambda model: babi.score(model, path))
         assert len(rows) == (2 if labelled == 2 else 1)
         assert (rows[0]["regret"] is None) == (labelled < 2)
-        assert evaluate.table(rows, "").row_count == len(rows)
         data = babi.Stories(path, model.vocabulary).batches(2, buckets=1)
         model.compile(jit_compile=False)
         shown = model.evaluate(data, verbose=0, return_dict=True)
@@ -192,22 +173,9 @@ def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, mo
         babi.train(settings, tmp_path / "run", shards=2)
 
 
-def test_questions_in_the_stream_as_in_training(tmp_path):
-    for name, stored in (("with", True), ("without", False)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(json.dumps({"store_questions": stored}))
-        (tmp_path / name / "model.keras").touch()
-    ours, other = str(tmp_path / "with"), str(tmp_path / "without")
-    assert evaluate.stores_questions([ours, ours + "/model.keras"], None) is True
-    assert evaluate.stores_questions([other, "babi-noisy-st-lemn-5"], None) is False
-    assert evaluate.stores_questions([ours, other], False) is False
-    with pytest.raises(ValueError, match="say --store-questions or --no-store-questions"):
-        evaluate.stores_questions([ours, other], None)
-
-
 def test_one_entropy_bonus_however_many_objectives():
     both = babi.Settings("", "", trainer="both").phases()[-1]
-    first, second = babi.training.objectives_of(both)
+    first, second = training.objectives_of(both)
     assert (first.entropy, first.final_entropy) == (0.1, 0.02)
     assert (second.entropy, second.final_entropy) == (0.0, None)
 
@@ -219,7 +187,7 @@ def test_the_actor_critic_alone_trains_by_its_own_recipe(files):
     lengths = alone.lasting(1000).episodes
     assert list(lengths) == ["policy", "anneal"]
     assert sum(lengths.values()) == 1000
-    (objective,) = babi.training.objectives_of(alone.phases()[-1])
+    (objective,) = training.objectives_of(alone.phases()[-1])
     assert objective.rollouts == alone.phases()[-1].rollouts
     words = babi.Stories(files["train"]).vocabulary
     for trainer, hidden, width in (("a2c", None, 8), ("a2c", 3, 3), ("both", None, 2)):
@@ -238,7 +206,7 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
             seen.append((phase, next(iter(trainee.batches(index, phase, 0)))))
 
     monkeypatch.setattr(babi, "run_loop", look)
-    settings = tiny(files, reproduce.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
+    settings = tiny(files, babi_cells.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
     babi.train(settings)
     for phase, batch in seen:
         assert all(len(values) == phase.batch_size for values in batch.values())
@@ -251,11 +219,12 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
 
 def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
     model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
-    assert evaluate.with_rule(model, "st-lemn") is model
-    assert evaluate.with_rule(model, "fifo").memory.policy.name == "fifo"
+    assert evaluation.with_rule(model, "st-lemn") is model
+    assert evaluation.with_rule(model, "fifo").memory.policy.name == "fifo"
     with pytest.raises(ValueError, match="s-lemn is learned: expected a run or preset that was"):
-        evaluate.with_rule(model, "s-lemn")
-    rows = evaluate.compare({"mine": model, "last in": model.with_policy("lifo")}, files["test"], 5)
+        evaluation.with_rule(model, "s-lemn")
+    models = {"mine": model, "last in": model.with_policy("lifo")}
+    rows = evaluation.compare(models, lambda model: babi.score(model, files["test"], 5))
     assert [row["name"] for row in rows] == ["mine", "last in", "oracle"]
     assert rows[-1]["regret"] == 0 <= rows[0]["regret"]
 
@@ -267,112 +236,88 @@ def test_input_matching_is_pushed_to_explore():
     assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2, 0.2]
 
 
-def test_given_stories_are_not_mixed_with_others(files, tmp_path):
-    reproduce.prepare_data(tmp_path / "data", files["train"].parent)
-    reproduce.prepare_data(tmp_path / "data", files["train"].parent)
-    other = tmp_path / "given"
-    pipeline.write_stories(babi_generator.generate("noisy", 8, seed=9), other / "noisy_test.txt")
-    with pytest.raises(ValueError, match="holds other stories than"):
-        reproduce.prepare_data(tmp_path / "data", other)
+# -- who drives the updates: an agent of TF-Agents, its drivers, or the model itself
 
 
-def test_the_plan():
-    cells = reproduce.plan(["st-lemn"], ["noisy-5"], seeds=2)
-    assert [cell.name for cell in cells] == [
-        "fifo-noisy-5-seed0",
-        "fifo-noisy-5-seed1",
-        "st-lemn-noisy-5-seed0",
-        "st-lemn-noisy-5-seed1",
-    ]
-    everything = reproduce.plan(list(reproduce.ROWS), None, seeds=3)
-    assert len(everything) == len(reproduce.ROWS) * len(reproduce.COLUMNS) * 3
-    own = reproduce.plan(["st-lemn-paper"], ["original-5", "large-10"])
-    seeds = {"original": [], "large": []}
-    for cell in own:
-        seeds[cell.variant] += [cell.seed] if cell.first else []
-    assert seeds == {"original": [0, 1, 2], "large": [0, 1, 2, 3, 4]}
-    known = {cell.name for cell in everything}
-    assert all(cell.first is None or cell.first.name in known for cell in everything)
-    with pytest.raises(ValueError, match="unknown columns"):
-        reproduce.plan(["st-lemn"], ["noisy-7"], seeds=1)
+def make_model():
+    keras.utils.set_random_seed(2)
+    return StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=8), 2, "s-lemn")
 
 
-def test_the_actor_critic_explores_more_on_original(tmp_path):
-    for row, column, entropy in (
-        ("st-lemn-a2c", "original-5", 0.04),
-        ("st-lemn-a2c", "noisy-5", 0.03),
-        ("st-lemn", "original-5", 0.1),
-    ):
-        cell = reproduce.plan([row], [column], seeds=1)[-1]
-        policy, last = reproduce.settings_of(cell, tmp_path).phases()[-2:]
-        assert (policy.entropy, last.entropy) == (entropy, entropy)
+def batch(rows=4, steps=5):
+    generator = np.random.default_rng(0)
+    arrays = {
+        "items": generator.integers(1, 9, [rows, steps, 3]),
+        "length": np.array([steps, steps - 1, steps, steps])[:rows],
+        "questions": generator.integers(1, 9, [rows, 1, 3]),
+        "ask_at": np.full([rows, 1], steps - 1),
+        "answers": generator.integers(1, 9, [rows, 1]),
+    }
+    return {name: tf.constant(array, tf.int32) for name, array in arrays.items()}
 
 
-def test_a_result_of_another_recipe_is_not_kept(tmp_path):
-    """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
-    noisy, cell = reproduce.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
-    path = tmp_path / f"{cell.name}.json"
-    assert not reproduce.is_done(cell, tmp_path, tmp_path)
-    lengths = reproduce.settings_of(cell, tmp_path).episodes
-    assert lengths == {"roomy": 16_000, "policy": 16_000, "polish": 32_000}
-    assert list(reproduce.settings_of(noisy, tmp_path).episodes) == ["policy", "polish"]
-    for settings, done in (({"episodes": lengths}, True), ({"episodes": {"policy": 9}}, False)):
-        path.write_text(json.dumps({"settings": settings}))
-        assert reproduce.is_done(cell, tmp_path, tmp_path) == done
-    folder = tmp_path / "runs" / cell.name
-    for number in range(2):
-        folder.mkdir(parents=True)
-        reproduce.put_aside(folder)
-        assert not folder.exists()
-        assert folder.with_suffix(f".old{number}").is_dir()
-    reproduce.put_aside(folder)
+def test_the_agent_drives():
+    agent = babi.agent_for(make_model(), (Hindsight(),), ITEM, None, driver=False)
+    assert isinstance(agent, agents.ActorCriticAgent)
 
 
-def test_the_preset_is_the_run_that_validates_best(files, tmp_path, monkeypatch):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "noisy_valid.txt").write_bytes(files["valid"].read_bytes())
-    words = babi.Stories(files["train"]).vocabulary
-    for seed in (0, 1):
-        folder = tmp_path / "runs" / f"st-lemn-noisy-5-seed{seed}"
-        folder.mkdir(parents=True)
-        model = babi.build(babi.Settings("", ""), words, 7)
-        guess = words.lookup(["kitchen" if seed else "john"])  # one is right now and then
-        model.reader.bias.assign(9.0 * tf.one_hot(guess[0], words.size))
-        model.save(folder / "model.keras")
-        record = {"row": "st-lemn", "variant": "noisy", "slots": 5, "seed": seed}
-        (tmp_path / "babi").mkdir(exist_ok=True)
-        (tmp_path / "babi" / f"{seed}.json").write_text(json.dumps(record))
-    monkeypatch.setattr(report, "RENAMINGS", 2)
-    ((target, errors),) = report.copy_presets(tmp_path, tmp_path, tmp_path / "presets").items()
-    assert target.name == "babi-noisy-st-lemn-5.keras"
-    one, other = errors.values()
-    assert one == 100 > other
-    assert target.read_bytes() == (folder / "model.keras").read_bytes()
-    (folder / "model.keras").unlink()  # one of two runs is elsewhere: no choice
-    assert not report.copy_presets(tmp_path, tmp_path, tmp_path / "presets")
+def test_a_driver_reads_the_streams_of_every_batch():
+    """The batch's own streams, whatever the order of their lengths; updates as ever."""
+    model, chosen = make_model(), (ActorCritic(),)
+    driven = babi.agent_for(model, chosen, ITEM, None, driver=True)
+    assert isinstance(driven, agents.Driven)
+    model.compile(
+        keras.optimizers.SGD(0.1), retention=chosen, agent=driven, jit_compile=False, seed=1
+    )
+    before = model.get_weights()
+    data = tf.data.Dataset.from_tensors(batch()).repeat(2)
+    history = model.fit(data, verbose=0, shuffle=False).history
+    assert np.isfinite(history["total_loss"][0])
+    assert {"return", "accuracy", "subset_accuracy"} <= set(history)
+    assert any(np.any(a != b) for a, b in zip(before, model.get_weights(), strict=True))
+    assert int(driven.agent.train_step_counter) == 2
+    assert len(driven._games) == 1
 
 
-def test_the_report_shows_all_seeds(tmp_path):
-    folder = tmp_path / "babi"
-    folder.mkdir()
-    for seed, (valid, test) in enumerate([(3.0, 2.0), (1.0, 4.0)]):
-        record = {
-            "row": "st-lemn",
-            "variant": "noisy",
-            "slots": 5,
-            "seed": seed,
-            "scores": {
-                "valid": {"error_rate": valid, "generated": False},
-                "test": {"error_rate": test, "generated": True},
-            },
-            "settings": {"episodes": {"policy": 1000, "polish": 500 * (1 + seed)}},
-            "seconds": 1800,
-        }
-        (folder / f"{seed}.json").write_text(json.dumps(record))
-    report.write(tmp_path)
-    text = (tmp_path / "babi.md").read_text()
-    assert "**2.0** (by validation 4.0, mean 3.0: 2.0, 4.0)" in text
-    assert "noisy test" in text
-    assert "| st-lemn | - | 1.5, 2 | - | - | - |" in text
-    assert "4.0 beats the paper's 11.7" in text
-    assert "2 trainings, 1.0 hours" in text
+def test_without_tf_agents_the_model_trains_itself_and_says_so(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "lemn_tf.agents.actor_critic", raising=False)
+    for name in [name for name in sys.modules if name.split(".")[0] == "tf_agents"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tf_agents", None)
+    assert babi.agent_for(make_model(), (Hindsight(),), ITEM, None, driver=False) is None
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "TF-Agents is not installed" in said
+    with pytest.raises(ValueError, match="--driver needs TF-Agents"):
+        babi.agent_for(make_model(), (Hindsight(),), ITEM, None, driver=True)
+
+
+@pytest.mark.slow
+def test_a_driver_teaches_what_the_fast_path_teaches(tmp_path):
+    """On generated stories, reader and all: the two ways end near each other, far from FIFO."""
+    files = list(babi_generator.write_splits("noisy", 700, 0, tmp_path).values())
+    lengths = {"linear start": 24_000, "reader": 24_000, "policy": 8_000, "polish": 8_000}
+    settings = babi.Settings(str(files[0]), str(files[1]), slots=5, room=False, episodes=lengths)
+    errors = {}
+    for driver in (False, True):
+        run = tmp_path / f"run-{driver}"
+        model = babi.train(dataclasses.replace(settings, driver=driver), run, shards=1)
+        errors[driver] = babi.score(model, files[1])["error_rate"]
+    fifo = babi.score(model.with_policy("fifo"), files[1])["error_rate"]
+    assert errors[True] < 0.5 * fifo
+    assert abs(errors[True] - errors[False]) < 8
+
+
+def test_questions_that_a_sliding_window_could_not_answer(files):
+    model = babi.build(babi.Settings("", "", slots=3), babi.Stories(files["train"]).vocabulary, 7)
+    kitchen = model.vocabulary.lookup(["kitchen"])[0]
+    model.reader.bias.assign(99.0 * tf.one_hot(kitchen, model.vocabulary.size))
+    found = babi.recollections(model, files["test"], count=2)
+    assert len(found) == 2
+    for one in found:
+        assert one.question in one.story.questions
+        assert one.question.asked_after - min(one.question.support) > 6
+        assert len(one.kept) == 3
+        assert one.kept == sorted(one.kept)
+        assert max(one.kept) < one.question.asked_after
+        assert one.answer == "kitchen"

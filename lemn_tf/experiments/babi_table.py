@@ -1,0 +1,124 @@
+"""How the cells of the bAbI tables are trained and scored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lemn_tf import recipes, runs, training
+from lemn_tf.experiments import babi
+from lemn_tf.experiments.babi_cells import ENTROPY, ROOMY, WINDOW, BabiCell
+from lemn_tf.experiments.cells import Table
+from lemn_tf.pipelines import babi as pipeline
+from lemn_tf.pipelines import babi_generator
+
+FILES = ("train", "valid", "reader_from")
+"""The settings that are paths."""
+
+
+class BabiTable(Table[BabiCell]):
+    """Trains and scores the cells; see `lemn_tf.experiments.cells`.
+
+    Args:
+        out: folder for data, runs and logs.
+        results: folder for the JSON files.
+    """
+
+    def data(self, variant: str, split: str) -> Path:
+        """A file of stories."""
+        return self.out / "data" / f"{variant}_{split}.txt"
+
+    def prepare(self, given: str | Path | None = None) -> None:
+        """Puts every file of stories in place.
+
+        Args:
+            given: a folder with files of the same names; those that it lacks are generated.
+        """
+        sizes = {"train": 1800, "valid": 200, "test": 1000}
+        for variant in ("original", "noisy", "large"):
+            for number, (split, size) in enumerate(sizes.items()):
+                path = self.data(variant, split)
+                source = Path(given) / path.name if given else None
+                if source is not None and source.exists():
+                    stories = pipeline.read_stories(source)
+                    if path.exists() and pipeline.read_stories(path) != stories:
+                        raise ValueError(
+                            f"{path} holds other stories than {source}: the runs beside it were "
+                            "made with them; choose another --out"
+                        )
+                    pipeline.write_stories(stories, path)
+                elif not path.exists():
+                    made = babi_generator.generate(variant, size, seed=1000 + number)
+                    pipeline.write_stories(made, path)
+                    path.with_suffix(".generated").touch()  # so that the report can say so
+
+    def settings(self, cell: BabiCell) -> babi.Settings:
+        """How a cell is trained."""
+        entropy = ENTROPY.get((cell.row.trainer, cell.variant))
+        settings = babi.Settings(
+            train=str(self.data(cell.variant, "train")),
+            valid=str(self.data(cell.variant, "valid")),
+            policy=cell.row.policy,
+            slots=cell.slots,
+            recipe=cell.row.recipe,
+            trainer=cell.row.trainer,
+            shuffle=cell.row.shuffle,
+            hidden=cell.row.hidden,
+            window=WINDOW.get(cell.variant),
+            room=cell.variant in ROOMY,
+            seed=cell.seed,
+            reader_from=str(self.folder(cell.first)) if cell.first else None,
+            changes={} if entropy is None else {"entropy": entropy},
+        )
+        return settings.lasting(cell.row.episodes[cell.column])
+
+    def is_current(self, cell: BabiCell, record: dict[str, Any]) -> bool:
+        return record["settings"]["episodes"] == self.settings(cell).episodes
+
+    def is_ready(self, cell: BabiCell) -> bool:
+        if cell.first is None:
+            return True
+        last = recipes.reader_phases(cell.row.recipe) - 1
+        return training.reader_file(self.folder(cell.first), last).exists()
+
+    def unfinished(self, cells: Sequence[BabiCell]) -> list[BabiCell]:
+        """The cells without a result, and those whose readers they lack.
+
+        A result may have come from elsewhere, without the run that others start from.
+        """
+        todo = {cell for cell in cells if not self.is_done(cell)}
+        todo |= {cell.first for cell in todo if cell.first and not self.is_ready(cell)}
+        return [cell for cell in cells if cell in todo]
+
+    def train(self, cell: BabiCell, folder: Path) -> None:
+        babi.train(self.settings(cell), folder)
+
+    def record(self, cell: BabiCell, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
+        model, scores = runs.load(folder), {}
+        for split in ("valid", "test"):
+            path = self.data(cell.variant, split)
+            generated = path.with_suffix(".generated").exists()
+            scores[split] = {**babi.score(model, path), "generated": generated}
+        return {
+            "row": cell.row.name,
+            "variant": cell.variant,
+            "slots": cell.slots,
+            "seed": cell.seed,
+            "paper": cell.row.reported(cell.column),
+            "scores": scores,
+            "settings": {  # files by their names: where they lay does not matter
+                key: Path(value).name if key in FILES and value else value
+                for key, value in dataclasses.asdict(self.settings(cell)).items()
+            },
+            "validation_curve": [
+                [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
+                for line in history
+            ],
+            "command": f"lemn reproduce babi --rows {cell.row.name} "
+            f"--columns {cell.variant}-{cell.slots} --seeds {cell.seed + 1}",
+        }
+
+    def summary(self, record: dict[str, Any]) -> str:
+        return f"test error {record['scores']['test']['error_rate']:.1f}%"

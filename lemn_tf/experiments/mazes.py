@@ -1,0 +1,313 @@
+"""Mazes: worlds to train, validate and test on, training an agent in them, and its scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import loop, runs
+from lemn_tf.mazes import (
+    TEST_LENGTHS,
+    TRAIN_LENGTHS,
+    World,
+    build,
+    imaze_world,
+    load_jsonl,
+    random_mazes,
+)
+from lemn_tf.navigation.evaluation import Evaluator, evaluate
+from lemn_tf.navigation.learning import Learner
+from lemn_tf.navigation.navigator import READERS, Navigator, load_agent
+from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
+from lemn_tf.navigation.training import AgentTrainee, curves
+from lemn_tf.pipelines.frames import Course, cut, updates
+
+SLOTS = {"imaze": 4, "single-indicator": 5}
+"""The environments, and the size of the memory in the paper's experiments with each."""
+VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
+"""I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
+VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
+"""Seeds of generated maps to choose the best agent on, and to give results for; no training has
+either."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentSettings:
+    """How an agent is trained; written to the folder of its run. See `agent_settings`.
+
+    Attributes:
+        env: "imaze" or "single-indicator".
+        maps: file of maps to train on (single-indicator), if any.
+        generated: maps to generate in addition.
+        large: large maps to generate in addition.
+        refresh: updates after which other maps are generated; 0 for never.
+        validation: maps generated for validation, two thirds as in training and the others large.
+        lengths: I-Mazes to train on.
+        reader, policy, slots, units, width, hidden: of the `Navigator`.
+        seed: of everything random.
+        start_from: a trained agent of the same sizes to begin with: the folder of its run, or its
+            file.
+        recipe: how it is trained.
+    """
+
+    env: str = "imaze"
+    maps: str | None = None
+    generated: int = 1000
+    large: int = 0
+    refresh: int = 500
+    validation: int = 150
+    lengths: tuple[int, ...] = TRAIN_LENGTHS
+    reader: str = "mqn"
+    policy: str = "st-lemn"
+    slots: int = 4
+    units: int = 256
+    width: int = 32
+    hidden: int | None = None
+    seed: int = 0
+    start_from: str | None = None
+    recipe: Recipe = AGENT_RECIPES["imaze", "mqn"]
+
+    def __post_init__(self) -> None:
+        if self.env not in SLOTS:
+            raise ValueError(f"expected env to be {' or '.join(SLOTS)}, got {self.env!r}")
+        if self.env == "imaze" and self.maps is not None:
+            raise ValueError("expected no file of maps for imaze: it is made from its lengths")
+        if self.env != "imaze" and not (self.maps or self.generated or self.large):
+            raise ValueError("expected maps to train on: a file, or a number to generate")
+
+    def build(self) -> Navigator:
+        """The agent to begin with: untrained, or with the weights of `start_from`."""
+        keras.utils.set_random_seed(self.seed)
+        sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
+        model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
+        if self.start_from is not None:
+            first = load_agent(self.start_from).playing_at(model.temperature)
+            if first.settings != model.settings:
+                wanted, came = model.settings, first.settings
+                differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
+                raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
+            model.set_weights(first.get_weights())
+        return model
+
+    def config(self) -> dict[str, Any]:
+        """As it is written to the folder of a run."""
+        return json.loads(json.dumps({"task": "maze", **dataclasses.asdict(self)}))
+
+    def validation_world(self) -> World:
+        """The maps that the best agent is chosen on."""
+        if self.env == "imaze":
+            return imaze_world(VALIDATION_LENGTHS)
+        large = self.validation // 3
+        return build(
+            random_mazes(self.validation - large, VALIDATION_SEED, "test")
+            + random_mazes(large, VALIDATION_SEED, "large")
+        )
+
+
+def agent_settings(
+    env: str = "imaze",
+    reader: str = "mqn",
+    generated: int | None = None,
+    slots: int | None = None,
+    start_from: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> AgentSettings:
+    """`AgentSettings` with what suits the environment and the reader.
+
+    Args:
+        env: "imaze" or "single-indicator".
+        reader: "mqn" or "frmqn".
+        generated: maps to generate; by default 1000, or none if a file of maps is given.
+        slots: by default 4 in I-Mazes and 5 in random mazes.
+        start_from: a trained agent to go on from: a run, a file or a preset.
+        changes: values that replace those of the recipe.
+        **others: further fields of `AgentSettings`.
+
+    Example:
+
+    >>> settings = agent_settings("single-indicator", "frmqn", changes={"frames": 1000})
+    >>> settings.slots, settings.recipe.frames, settings.recipe.guidance
+    (5, 1000, 1.0)
+    """
+    for name, value, known in (("env", env, SLOTS), ("reader", reader, READERS)):
+        if value not in known:
+            raise ValueError(f"expected {name} to be {' or '.join(known)}, got {value!r}")
+    recipe = AGENT_RECIPES[env, reader]
+    if start_from is not None:
+        start_from, recipe = str(runs.find_agent(start_from)), recipe.further()
+    if generated is None:
+        generated = 0 if others.get("maps") else 1000
+    return AgentSettings(
+        env=env,
+        reader=reader,
+        generated=generated,
+        slots=slots or SLOTS[env],
+        start_from=start_from,
+        recipe=dataclasses.replace(recipe, **(changes or {})),
+        **others,
+    )
+
+
+class MapSupply:
+    """The maps and starts of every update, a function of the seed and the update's number.
+
+    Args:
+        settings: says what to train on.
+    """
+
+    def __init__(self, settings: AgentSettings):
+        self.settings = settings
+        self._file = load_jsonl(settings.maps) if settings.maps else []
+        self._age: int | None = None
+        self._world = self.world(0)
+
+    def world(self, update: int) -> World:
+        """All maps that update draws from."""
+        settings = self.settings
+        age = update // settings.refresh if settings.refresh else 0
+        if self._age is None or (age != self._age and settings.env != "imaze"):
+            self._age = age
+            if settings.env == "imaze":
+                self._world = imaze_world(settings.lengths)
+            else:
+                seed = settings.seed * 100_003 + age
+                kinds = {"train": settings.generated, "large": settings.large}
+                made = [random_mazes(count, seed, kind) for kind, count in kinds.items() if count]
+                self._world = build([*self._file, *itertools.chain(*made)])
+        return self._world
+
+    def __call__(self, update: int) -> tuple[np.ndarray, Course]:
+        """The start poses `[B]` and the course of an update."""
+        world, recipe = self.world(update), self.settings.recipe
+        count, tables = len(world.mazes), world.tables()
+        generator = np.random.default_rng([self.settings.seed, update])
+        headings = generator.integers(4, size=recipe.episodes)
+        if recipe.maps is None:
+            rows = generator.integers(count, size=recipe.episodes)
+            if len(world.frames) <= 512:
+                course = cut(tables, range(count))
+                return course.spawn[rows, headings], course
+            course = self._some(tables, rows)
+            return course.spawn[np.arange(recipe.episodes), headings], course
+        rows = generator.choice(count, recipe.maps, replace=count < recipe.maps)
+        agents = recipe.episodes // recipe.maps
+        turned = headings[: recipe.maps, None] + np.arange(agents)
+        course = self._some(tables, rows)
+        return course.spawn[np.arange(recipe.maps)[:, None], turned % 4].reshape(-1), course
+
+    @staticmethod
+    def _some(tables: Mapping[str, np.ndarray], rows: np.ndarray) -> Course:
+        largest = int(np.diff(tables["offset"]).max())
+        return cut(tables, rows, poses=len(rows) * (-(-largest // 128) * 128))
+
+
+def train_agent(
+    settings: AgentSettings,
+    out: str | os.PathLike | None = None,
+    show: Callable[[dict[str, Any]], None] = lambda line: None,
+    jit_compile: bool = True,
+) -> Navigator:
+    """Trains an agent, or goes on with the run in `out`.
+
+    Args:
+        settings: how.
+        out: folder of the run; None keeps nothing.
+        show: called with every line of the history.
+        jit_compile: compile with XLA.
+
+    Returns:
+        The agent that validated best.
+
+    Raises:
+        loop.Interrupted: on Ctrl-C; the message says what is saved.
+    """
+    supply, model = MapSupply(settings), settings.build()  # what is wrong is said before all else
+    run = None if out is None else loop.Run(out, settings.config())
+    trainee = AgentTrainee(
+        Learner(model, settings.recipe, jit_compile),
+        lambda first: updates(supply, first),
+        Evaluator(model, settings.validation_world(), jit_compile=False),
+        settings.seed,
+    )
+    if run is None:
+        loop.run_loop(trainee, None, show)
+        return model
+    writer = tf.summary.create_file_writer(str(run.folder / "logs"))
+
+    def told(line: dict[str, Any]) -> None:
+        curves(writer, line)
+        show(line)
+
+    loop.run_loop(trainee, run, told)
+    return model
+
+
+def exam_world(
+    env: str,
+    lengths: Sequence[int] | None = None,
+    maps: str | None = None,
+    count: int = 200,
+    seed: int = TEST_SEED,
+) -> tuple[World, dict[str, np.ndarray]]:
+    """The maps that agents are scored on; see `score_agent` for the arguments.
+
+    Returns:
+        The maps, and which of them belong to each length or split.
+    """
+    if maps is not None:
+        return build(load_jsonl(maps)), {}
+    if env == "imaze":
+        lengths = list(lengths or TEST_LENGTHS)
+        pairs = np.arange(2 * len(lengths)).reshape(-1, 2)  # yellow and lime
+        return imaze_world(lengths), dict(zip(map(str, lengths), pairs, strict=True))
+    splits = ("test", "large")
+    made = [random_mazes(count, seed, split) for split in splits]
+    halves = np.arange(2 * count).reshape(2, -1)
+    return build([*made[0], *made[1]]), dict(zip(splits, halves, strict=True))
+
+
+def score_agent(
+    model: Navigator,
+    env: str = "imaze",
+    lengths: Sequence[int] | None = None,
+    maps: str | None = None,
+    count: int = 200,
+    seed: int = TEST_SEED,
+) -> dict[str, Any]:
+    """Plays mazes from every start heading.
+
+    Args:
+        model: the agent.
+        env: "imaze" or "single-indicator".
+        lengths: of I-Mazes; by default those of the paper's test.
+        maps: file of maps, played instead.
+        count: maps to generate for each split of "single-indicator" without a file.
+        seed: of those maps.
+
+    Returns:
+        A dict with `success_rate` in percent, `episodes`, the rest of `Endings.summary`,
+        and the same in `per_length` or `per_split`.
+    """
+    world, groups = exam_world(env, lengths, maps, count, seed)
+    ended = evaluate(model, world, jit_compile=False)
+    result = {
+        "env": env if maps is None else str(maps),
+        "reader": model.settings["reader"],
+        "policy": model.memory.policy.name,
+        "slots": model.memory.slots,
+        "temperature": model.temperature,
+        **ended.summary(),
+    }
+    if groups:
+        by = "per_length" if env == "imaze" else "per_split"
+        result[by] = {name: ended.summary(rows) for name, rows in groups.items()}
+    return result

@@ -1,0 +1,76 @@
+"""Encoded documents in a file."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf.pipelines import documents, records, spans
+from lemn_tf.pipelines.embeddings import Words
+from lemn_tf.pipelines.spans import Layout
+
+WORDS = Words(["the", "pisa", "italy", "beatles", "tower"])
+LAYOUT = Layout(slot_words=6, questions=2, spans=4, longest=2)
+
+
+def by_question(data):
+    """The rows of a dataset, by their first question."""
+    return {
+        int(batch["question"][row, 0]): tf.nest.map_structure(lambda x, r=row: x[r], batch)
+        for batch in data.as_numpy_iterator()
+        for row in range(len(batch["length"]))
+    }
+
+
+@pytest.mark.parametrize("slots", [None, 8])
+def test_what_comes_back_is_what_was_written(collection, tmp_path, slots):
+    layout = Layout(slot_words=6, questions=2, spans=4, slots=slots, longest=2)
+    path = tmp_path / "new" / "train.tfrecord"
+    assert records.write(path, collection, WORDS, layout) == 3
+    fresh = by_question(spans.dataset(collection, WORDS, 3, layout))
+    stored = by_question(records.read(path, WORDS, 3, layout))
+    assert fresh.keys() == stored.keys()
+    for number, row in fresh.items():
+        tf.nest.map_structure(np.testing.assert_array_equal, row, stored[number])
+        kinds = [[x.dtype for x in tf.nest.flatten(each)] for each in (row, stored[number])]
+        assert kinds[0] == kinds[1]
+
+
+@pytest.fixture(scope="module")
+def path(collection, tmp_path_factory):
+    """A file written once for the tests below."""
+    path = tmp_path_factory.mktemp("records") / "train.tfrecord"
+    records.write(path, collection, WORDS, LAYOUT)
+    return path
+
+
+def test_shuffling_repeating_and_dropping(path):
+    data = records.read(path, WORDS, 2, LAYOUT, drop_remainder=True)
+    assert data.cardinality() == 1
+    endless = records.read(path, WORDS, 2, LAYOUT, shuffle_seed=1, repeat=True)
+    seen = [int(b["document"][0]) for b in endless.take(20).as_numpy_iterator()]
+    assert set(seen) == {0, 1}
+
+
+def test_another_vocabulary_or_layout_is_refused(path, tmp_path):
+    with pytest.raises(ValueError, match=r"train\.tfrecord: expected vocabulary"):
+        records.read(path, Words(["x"]), 2, LAYOUT)
+    with pytest.raises(ValueError, match=r"train\.tfrecord: expected layout"):
+        records.read(path, WORDS, 2, Layout())
+    with pytest.raises(FileNotFoundError, match=r"other: expected encoded documents, found none"):
+        records.read(tmp_path / "other", WORDS, 2, LAYOUT)
+
+
+def test_a_failed_write_leaves_nothing(made, tmp_path):
+    (made.evidence / "wikipedia" / "Zürich.txt").write_bytes(b"\0")
+    collection = documents.read(made.qa, made.evidence)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Z.*rich\.txt"):
+        records.write(tmp_path / "out" / "x.tfrecord", collection, WORDS, LAYOUT)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_note_says_how_it_was_made(path):
+    note = json.loads(path.with_name("train.tfrecord.json").read_text())
+    assert note["records"] == 3
+    assert note["layout"]["slot_words"] == 6
