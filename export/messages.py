@@ -4,6 +4,10 @@
 and half a gigabyte, for a client that only sends a sentence. The messages below have the same
 names, field numbers and types, so they are the same on the wire. Fields that nothing here reads are
 left out: protobuf keeps them as they came.
+
+Two things are as they are for speed. The shape of a tensor stays a string of bytes, for there are
+only a few shapes and each need be read only once. `PackedResponse` is a `PredictResponse` to write:
+what is written for packed floats is their bytes, so they can be given as such.
 """
 
 from __future__ import annotations
@@ -16,9 +20,14 @@ _FIELDS = {
     "Dim": "int64 size 1, string name 2",
     "TensorShapeProto": "Dim* dim 2, bool unknown_rank 3",
     "TensorProto": (
-        "int32 dtype 1, TensorShapeProto tensor_shape 2, bytes tensor_content 4, "
+        "int32 dtype 1, bytes tensor_shape 2, bytes tensor_content 4, "
         "float* float_val 5, double* double_val 6, int32* int_val 7, bytes* string_val 8, "
         "int64* int64_val 10, bool* bool_val 11, uint32* uint32_val 16, uint64* uint64_val 17"
+    ),
+    "PackedTensor": (
+        "int32 dtype 1, bytes tensor_shape 2, bytes tensor_content 4, bytes float_val 5, "
+        "bytes double_val 6, int32* int_val 7, bytes* string_val 8, int64* int64_val 10, "
+        "bytes bool_val 11, uint32* uint32_val 16, uint64* uint64_val 17"
     ),
     "TensorInfo": "string name 1, int32 dtype 2, TensorShapeProto tensor_shape 3",
     "SignatureDef": "map:TensorInfo inputs 1, map:TensorInfo outputs 2, string method_name 3",
@@ -30,6 +39,7 @@ _FIELDS = {
     ),
     "PredictRequest": "ModelSpec model_spec 1, map:TensorProto inputs 2, string* output_filter 3",
     "PredictResponse": "map:TensorProto outputs 1, ModelSpec model_spec 2",
+    "PackedResponse": "map:PackedTensor outputs 1, ModelSpec model_spec 2",
     "PredictLog": "PredictRequest request 1",
     "PredictionLog": "PredictLog predict_log 6",
     "GetModelMetadataRequest": "ModelSpec model_spec 1, string* metadata_field 2",
@@ -77,7 +87,10 @@ _CLASSES = _classes()
 GetModelMetadataRequest = _CLASSES["GetModelMetadataRequest"]
 GetModelMetadataResponse = _CLASSES["GetModelMetadataResponse"]
 PredictionLog = _CLASSES["PredictionLog"]
+PackedResponse = _CLASSES["PackedResponse"]
+PackedTensor = _CLASSES["PackedTensor"]
 PredictRequest = _CLASSES["PredictRequest"]
 PredictResponse = _CLASSES["PredictResponse"]
 SignatureDefMap = _CLASSES["SignatureDefMap"]
 TensorProto = _CLASSES["TensorProto"]
+TensorShapeProto = _CLASSES["TensorShapeProto"]

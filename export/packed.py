@@ -5,6 +5,9 @@
 `lemn1` is the layout, the 16 digits are the model's fingerprint: a state that another model, other
 weights or another layout made is refused, and so is one that was cut or changed on its way. The
 layout is made and read in the graph, by core operations. "" stands for a fresh memory.
+
+The checksum guards against damage, not against tampering: whoever knows this page can make another.
+For states that pass through other hands a server can sign them (`lemn_tf.export.server.signing`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a signature expects of a tensor, and `TensorProto` to NumPy and back under that expectation.
-
-Nothing that a request claims is believed before it is checked: a shape of 10^12 elements with one
-value is a few bytes on the wire.
-"""
+"""What a signature expects of a tensor, and whether an array is that."""
 
 from __future__ import annotations
 
@@ -15,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from lemn_tf.export.errors import invalid, shorten
+from lemn_tf.export.limits import Limits
 
 Arrays = dict[str, np.ndarray]
 """Name to array: the inputs or the outputs of a signature."""
-MOST_ELEMENTS = 1 << 24
+MOST_ELEMENTS = 1 << 22
 """Larger tensors than this are refused."""
-_MOST_KNOWN = 256
 
 FLOAT, DOUBLE, STRING, BOOL = 1, 2, 7, 10
 """Numbers of the types that need care."""
-_TYPES = {
+TYPES = {
     FLOAT: ("DT_FLOAT", "float32", "float_val"),
     DOUBLE: ("DT_DOUBLE", "float64", "double_val"),
     3: ("DT_INT32", "int32", "int_val"),
@@ -44,13 +40,12 @@ _TYPES = {
 }
 """TensorFlow's number of a type: its name, NumPy's, and the field of `TensorProto` for its values.
 Types without a field travel in `tensor_content`."""
-_BY_NAME = {name: enum for enum, (name, _, _) in _TYPES.items()}
-_BY_DTYPE = {name: enum for enum, (_, name, _) in _TYPES.items()}
+_BY_NAME = {name: enum for enum, (name, _, _) in TYPES.items()}
 
 
 def type_name(enum: int) -> str:
     """What TensorFlow calls a type, e.g. `DT_FLOAT`."""
-    return _TYPES[enum][0] if enum in _TYPES else f"type {enum}"
+    return TYPES[enum][0] if enum in TYPES else f"type {enum}"
 
 
 @dataclass(frozen=True)
@@ -62,20 +57,22 @@ class Spec:
         tensor: as the graph knows it, e.g. `observe_item:0`.
         enum: `DT_...` number.
         shape: sizes, None where any size fits; None altogether if the rank is not known.
+        limits: how large it may be where any size fits; None for no limits.
     """
 
     name: str
     tensor: str
     enum: int
     shape: tuple[int | None, ...] | None
+    limits: Limits | None = None
 
     @classmethod
-    def of(cls, name: str, info: Any) -> Spec:
+    def of(cls, name: str, info: Any, limits: Limits | None = None) -> Spec:
         """From the `TensorInfo` of a signature."""
         shape = None
         if not info.tensor_shape.unknown_rank:
             shape = _sizes(dim.size for dim in info.tensor_shape.dim)
-        return cls(name, info.name, info.dtype, shape)
+        return cls(name, info.name, info.dtype, shape, limits)
 
     @classmethod
     def from_json(cls, name: str, info: Mapping[str, Any]) -> Spec:
@@ -88,7 +85,7 @@ class Spec:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """As NumPy knows it; strings are objects."""
-        name = _TYPES[self.enum][1] if self.enum in _TYPES else ""
+        name = TYPES[self.enum][1] if self.enum in TYPES else ""
         if name == "bfloat16":
             import ml_dtypes  # comes with TensorFlow; NumPy has no such type by itself
 
@@ -98,8 +95,8 @@ class Spec:
         return np.dtype(name)
 
     @functools.cached_property
-    def _known(self) -> dict[tuple[int, ...], int]:
-        """Shapes that were found good, with their number of elements."""
+    def known(self) -> dict[bytes, tuple[tuple[int, ...], int]]:
+        """Shapes that were found good, as they came, with their number of elements."""
         return {}
 
     @property
@@ -113,21 +110,19 @@ class Spec:
 
     def check_shape(self, shape: tuple[int, ...]) -> int:
         """Number of elements; raises INVALID_ARGUMENT unless a tensor of this shape may be fed."""
-        if (known := self._known.get(shape)) is not None:
-            return known
         fits = self.shape is None or (
             len(shape) == len(self.shape)
             and all(want in (None, got) for want, got in zip(self.shape, shape, strict=True))
         )
         if not fits or min(shape, default=0) < 0:
             raise invalid(f"input {self.name!r}: expected {self}; got shape {list(shape)}")
+        if self.limits is not None and self.shape is not None:
+            self.limits.check(self.name, self.shape, shape)
         count = math.prod(shape)
         if count > MOST_ELEMENTS:
             raise invalid(
                 f"input {self.name!r}: at most {MOST_ELEMENTS} elements; got shape {list(shape)}"
             )
-        if len(self._known) < _MOST_KNOWN:
-            self._known[shape] = count
         return count
 
     def check(self, value: Any) -> np.ndarray:
@@ -147,52 +142,6 @@ def _sizes(sizes: Any) -> tuple[int | None, ...]:
     return tuple(None if size < 0 else size for size in sizes)
 
 
-def decode(proto: Any, spec: Spec) -> np.ndarray:
-    """The tensor in a request.
-
-    Args:
-        proto: the `TensorProto` as it came.
-        spec: what the signature expects.
-
-    Returns:
-        An array of the expected dtype and a shape that fits; strings are objects.
-    """
-    if proto.dtype != spec.enum:
-        raise invalid(f"input {spec.name!r}: expected {spec}; got {type_name(proto.dtype)}")
-    sizes = proto.tensor_shape
-    if sizes.unknown_rank:
-        raise invalid(f"input {spec.name!r}: expected {spec}; got a tensor of unknown rank")
-    shape = tuple([dim.size for dim in sizes.dim])
-    count = spec.check_shape(shape)
-    content = proto.tensor_content
-    if content and spec.enum != STRING:
-        return _from_content(content, shape, count, spec)
-    field = _TYPES[spec.enum][2] if spec.enum in _TYPES else ""
-    if content or not field:
-        raise invalid(f"input {spec.name!r}: {spec} is not supported in this encoding")
-    values = list(getattr(proto, field))
-    if len(values) != count:
-        if len(values) > count or not values:
-            raise invalid(
-                f"input {spec.name!r}: shape {list(shape)} needs {count} values in {field}; "
-                f"got {len(values)}"
-            )
-        values += values[-1:] * (count - len(values))  # the last value stands for the rest
-    return from_list(values, shape, spec)
-
-
-def _from_content(content: bytes, shape: tuple[int, ...], count: int, spec: Spec) -> np.ndarray:
-    dtype = spec.dtype
-    if len(content) != count * dtype.itemsize:
-        raise invalid(
-            f"input {spec.name!r}: shape {list(shape)} needs {count * dtype.itemsize} bytes "
-            f"of tensor_content; got {len(content)}"
-        )
-    if spec.enum == BOOL:
-        return (np.frombuffer(content, np.uint8) != 0).reshape(shape)
-    return np.frombuffer(content, dtype).reshape(shape)
-
-
 def from_list(values: list, shape: tuple[int, ...], spec: Spec) -> np.ndarray:
     """An array of `shape` from a flat list of Python values of the right kind."""
     if spec.enum == STRING:
@@ -203,22 +152,3 @@ def from_list(values: list, shape: tuple[int, ...], spec: Spec) -> np.ndarray:
         return np.array(values, spec.dtype).reshape(shape)
     except (OverflowError, ValueError, TypeError) as error:
         raise invalid(f"input {spec.name!r}: expected {spec}; {shorten(error, 200)}") from error
-
-
-def encode(array: np.ndarray, proto: Any, enum: int | None = None) -> None:
-    """Writes an array into a message, in the fields that TF Serving uses.
-
-    Args:
-        array: any numbers, or bytes in an array of objects.
-        proto: an empty `TensorProto`.
-        enum: `DT_...` number; default: what the array's dtype says.
-    """
-    enum = _BY_DTYPE[array.dtype.name] if enum is None else enum
-    proto.dtype = enum
-    for size in array.shape:
-        proto.tensor_shape.dim.add(size=size)
-    field = _TYPES[enum][2]
-    if field:
-        getattr(proto, field).extend(array.ravel().tolist())
-    else:
-        proto.tensor_content = np.ascontiguousarray(array).tobytes()

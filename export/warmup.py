@@ -9,9 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.export import messages
+from lemn_tf.export.protos import encode
 from lemn_tf.export.servable import Servable
 from lemn_tf.export.signatures import Signature
-from lemn_tf.export.tensors import Arrays, encode
+from lemn_tf.export.tensors import Arrays
 
 
 def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, Arrays]:

@@ -16,14 +16,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lemn_tf import memory, readers, retention
+    from lemn_tf import callbacks, memory, readers, retention
     from lemn_tf.episode import Episode
+    from lemn_tf.evaluation import compare
     from lemn_tf.layer import EpisodicMemory
     from lemn_tf.learning import ActorCritic, Hindsight, MemoryModel, Objective, Rollout
+    from lemn_tf.live import LiveReader
     from lemn_tf.memory import MemoryState
     from lemn_tf.model import StreamReader
     from lemn_tf.retention import Decision, RetentionPolicy
-    from lemn_tf.runs import from_preset, load
+    from lemn_tf.runs import Preset, from_preset, load, presets
     from lemn_tf.text import Vocabulary
 
 __version__ = "0.1.0"
@@ -34,21 +36,26 @@ __all__ = [
     "Episode",
     "EpisodicMemory",
     "Hindsight",
+    "LiveReader",
     "MemoryModel",
     "MemoryState",
     "Objective",
+    "Preset",
     "RetentionPolicy",
     "Rollout",
     "StreamReader",
     "Vocabulary",
+    "callbacks",
+    "compare",
     "from_preset",
     "load",
     "memory",
+    "presets",
     "readers",
     "retention",
 ]
 
-_MODULES = ("memory", "readers", "retention")
+_MODULES = ("callbacks", "memory", "readers", "retention")
 """The public names that are modules."""
 _NAMES = {
     "ActorCritic": "learning",
@@ -56,15 +63,19 @@ _NAMES = {
     "Episode": "episode",
     "EpisodicMemory": "layer",
     "Hindsight": "learning",
+    "LiveReader": "live",
     "MemoryModel": "learning",
     "MemoryState": "memory",
     "Objective": "learning",
+    "Preset": "runs",
     "RetentionPolicy": "retention",
     "Rollout": "learning",
     "StreamReader": "model",
     "Vocabulary": "text",
+    "compare": "evaluation",
     "from_preset": "runs",
     "load": "runs",
+    "presets": "runs",
 }
 """The other public names, with the module of each."""
 

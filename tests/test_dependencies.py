@@ -67,6 +67,8 @@ def allowed(here: str, imported: str) -> bool:
         return True
     if here in ("files", "memory", "text", "tape"):
         return False
+    if here == "runs" and there == "navigation":
+        return True  # presets of every kind are found by name
     if here == "retention":
         return there == "memory"
     if here == "readers":

@@ -1,6 +1,10 @@
 """The loop of every run, around a trainee that does next to nothing."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -126,3 +130,53 @@ def test_a_setting_that_is_new_and_not_used_is_no_other_setting(tmp_path):
     Run(tmp_path, {"slots": 5, "news": None})
     with pytest.raises(ValueError, match=r"made with other settings \(news, slots differ\)"):
         Run(tmp_path, {"slots": 6, "news": 1})
+
+
+def test_sigterm_saves_like_ctrl_c(tmp_path):
+    class Told(Trainee):
+        def advance(self):
+            if self.position["update"] == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().advance()
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="saved"):
+        run_loop(Told(), Run(tmp_path, {}))
+    assert signal.getsignal(signal.SIGTERM) is before
+    trainee = Trainee()
+    run_loop(trainee, Run(tmp_path, {}))
+    assert trainee.position["update"] == 6
+
+
+def test_a_second_trainer_is_refused(tmp_path):
+    run = Run(tmp_path, {})
+    script = "import sys; from lemn_tf.loop import Run; Run(sys.argv[1], {})"
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"another process is training in {tmp_path}" in done.stderr
+    assert run.load() is None
+    del run
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"not a zip"])
+def test_a_damaged_checkpoint_is_named(tmp_path, content):
+    (tmp_path / "checkpoint.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged .*: remove it to train"):
+        Run(tmp_path, {}).load()
+
+
+def test_a_damaged_config_or_history_is_named(tmp_path):
+    run = Run(tmp_path, {})
+    (tmp_path / "history.jsonl").write_text('{"a": 1}\n{"a": }\n')
+    with pytest.raises(ValueError, match=r"history\.jsonl is damaged"):
+        run.history()
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        Run(tmp_path, {})
+
+
+def test_a_kill_before_the_first_checkpoint_leaves_no_line_twice(tmp_path):
+    run = Run(tmp_path, {})
+    run.log({"update": 2})  # the process is killed here
+    run_loop(Trainee(), Run(tmp_path, {}))
+    assert [line["update"] for line in run.history()] == [2, 4, 6]

@@ -1,5 +1,6 @@
 """The project's own files: versions agree, and the wheel holds every package."""
 
+import os
 import re
 import subprocess
 import sys
@@ -46,22 +47,66 @@ def test_a_missing_python_is_explained(tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_every_package(tmp_path):
-    copy = tmp_path / "source"
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from the sources as git knows them."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "source"
     files = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split("\n")  # fmt: skip
     for name in filter(None, files):
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_bytes((ROOT / name).read_bytes())
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(tmp_path)]
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder)]
     subprocess.run([*build, str(copy)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_package(wheel):
     inside = set(zipfile.ZipFile(wheel).namelist())
     for folder in ("lemn_tf", "pipelines", "export"):
         package = folder if folder == "lemn_tf" else f"lemn_tf/{folder}"
         for path in (ROOT / folder).rglob("*.py"):
             assert f"{package}/{path.relative_to(ROOT / folder).as_posix()}" in inside
     assert not [name for name in inside if name.startswith(("pipelines/", "export/", "tests/"))]
+    assert {"lemn_tf/py.typed", "lemn_tf/presets/presets.json"} <= inside
+
+
+def run(command, folder, code=0):
+    """Runs a command far from the sources, without the Makefile's variables."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PYTHON", "VIRTUAL"))}
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_the_wheel_works_without_the_lock(wheel, tmp_path):
+    """Plain pip brings all that training, evaluating and exporting need; an extra the rest."""
+    run([sys.executable, "-m", "venv", tmp_path / "env"], tmp_path)
+    pip = [tmp_path / "env/bin/python", "-m", "pip", "install", "--quiet"]
+    lemn = tmp_path / "env/bin/lemn"
+    run([*pip, wheel], tmp_path)
+    run([lemn, "data", "babi", "--variant", "noisy", "--episodes", 40, "--out", "data"], tmp_path)
+    files = ["--train", "data/noisy_train.txt", "--valid", "data/noisy_valid.txt"]
+    short = ["--phases", "linear start=64,reader=64", "--episodes", 128, "--shards", 1]
+    run([lemn, "train", "babi", *files, *short, "--out", "run"], tmp_path)
+    run([lemn, "evaluate", "run", "--data", "data/noisy_test.txt", "--json"], tmp_path)
+    run([lemn, "export", "run", "--out", "models/babi/1"], tmp_path)
+    for command, extra in (
+        (["serve", "models/babi"], "serving"),
+        (["evaluate", "imaze-mqn-st-lemn-4", "--lengths", 4], "mazes"),
+    ):
+        told = run([lemn, *command], tmp_path, code=2).stderr
+        assert told.startswith("lemn: error: this needs the package")
+        assert f"pip install 'lemn_tf[{extra}]'" in told
+        assert told.count("\n") == 1
+    run([*pip, f"{wheel}[serving,mazes]"], tmp_path)
+    run([lemn, "evaluate", "imaze-mqn-st-lemn-4", "--lengths", 4], tmp_path)
+    run([tmp_path / "env/bin/python", "-c", "from lemn_tf.export.server import Server"], tmp_path)

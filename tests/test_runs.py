@@ -10,11 +10,24 @@ from lemn_tf.pipelines import babi_generator
 
 
 @pytest.mark.parametrize("name", runs.presets())
+def test_a_preset_is_what_it_says(name):
+    preset, model = runs.presets()[name], lemn_tf.from_preset(name)
+    model = getattr(model, "model", model)
+    assert model.memory.slots == preset.slots
+    assert model.memory.policy.name == preset.policy
+
+
+def test_every_file_is_a_preset():
+    files = {path.stem for path in runs.PRESETS.iterdir() if path.suffix != ".json"}
+    assert files == set(runs.presets())
+
+
+@pytest.mark.parametrize("name", [name for name in runs.presets() if name.startswith("babi")])
 def test_a_preset_answers(name, tmp_path):
     _, variant, *_, slots = name.split("-")
     path = tmp_path / "stories.txt"
     pipeline.write_stories(babi_generator.generate(variant, 60, seed=4711), path)
-    model = lemn_tf.from_preset(name)
+    model = lemn_tf.from_preset(name).model
     assert model.memory.slots == int(slots)
     result = babi.score(model, path)
     assert result["questions"] == 300
@@ -27,7 +40,7 @@ def test_names_that_are_none(tmp_path):
         lemn_tf.from_preset("nix")
     with pytest.raises(ValueError, match=r"no run, \.keras file or preset called 'nix'"):
         lemn_tf.load("nix")
-    with pytest.raises(ValueError, match=r"is no finished run: expected a model\.keras in it"):
+    with pytest.raises(ValueError, match=r"is not a finished run: expected a model\.keras in it"):
         lemn_tf.load(tmp_path)
     (tmp_path / "model.keras").write_text("not a model")
     with pytest.raises(ValueError, match="is not a model that can be loaded"):

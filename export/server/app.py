@@ -9,14 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
 from lemn_tf.export.server import grpc_api
 from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.server.http import impatient
 from lemn_tf.export.server.rest_api import RestApi
 
-MOST_BYTES = 16 << 20
+_MOST_CONNECTIONS = 1024
 
 
 class Server:
@@ -28,9 +30,8 @@ class Server:
         rest_port: of REST; 0 for any that is free.
         host: address to listen on; keep it a loopback address unless others may use the server.
         name: of the model, if there is only one; the folder's name if not given.
-        most_bytes: larger requests are refused.
-        timeout: seconds until a REST request is given up; gRPC callers bring their own deadline.
-        **catalog: passed on to `Catalog`: `labels`, `keep`, `most_rows`, `poll`, `threads`.
+        **catalog: passed on to `Catalog`: `labels`, `keep`, `batch_rows`, `poll`, `threads`,
+            `limits`, `key`.
 
     Example:
 
@@ -45,16 +46,14 @@ class Server:
         rest_port: int = 8501,
         host: str = "127.0.0.1",
         name: str | None = None,
-        most_bytes: int = MOST_BYTES,
-        timeout: float = 30.0,
-        **catalog,
+        **catalog: Any,
     ):
         self.host = host
         listener = _listen(host, rest_port)
         try:
             self.catalog = Catalog(path, name, **catalog)
             try:
-                self._grpc, self.port = grpc_api.serve(self.catalog, host, port, most_bytes)
+                self._grpc, self.port = grpc_api.serve(self.catalog, host, port)
             except RuntimeError as error:
                 self.catalog.close()
                 raise OSError(f"cannot listen on {host}:{port} for gRPC: {error}") from error
@@ -62,9 +61,16 @@ class Server:
             listener.close()
             raise
         self.rest_port = listener.getsockname()[1]
-        api = RestApi(self.catalog, most_bytes, timeout)
         config = uvicorn.Config(
-            api.app, log_config=None, access_log=False, lifespan="off", server_header=False
+            RestApi(self.catalog),
+            http=impatient(self.catalog.limits.seconds),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            interface="asgi3",
+            ws="none",
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
         )
         self._rest = uvicorn.Server(config)
         self._thread = threading.Thread(

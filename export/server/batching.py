@@ -1,13 +1,16 @@
 """Joins concurrent requests to one signature into one call.
 
-A request that finds the signature idle runs at once, on its own thread. Requests that arrive
-meanwhile queue up, and the first of them takes all that fit together:
+A request that finds nobody under way runs at once, on its own thread. Requests of the same shapes
+that arrive meanwhile queue up, and the first of them takes all that fit together:
 
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
 
 A call takes nearly as long for one row as for many, so a leader first waits until as many are there
 as were under way at the end of the last call: those who got an answer mostly ask again. It waits
 only while they keep coming. So one client sees no added delay, and 64 soon share every call.
+
+Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: nobody
+waits for a request that he could not have joined.
 """
 
 from __future__ import annotations
@@ -20,28 +23,27 @@ import numpy as np
 
 from lemn_tf.export.errors import late
 from lemn_tf.export.loaded import LoadedSignature
+from lemn_tf.export.server.gate import Gate
 from lemn_tf.export.tensors import Arrays
 
-_PATIENCE = 8  # a leader waits for company no longer than this many calls take
-_LONGEST = 0.05  # seconds; a call that took longer, for whatever reason, counts as this long
+_LARGE = 2048  # rows times steps from which a request runs alone
+_MOST_LANES = 64
+_PATIENCE = 8  # a leader waits for company so many times at most, each as long as a call takes
+_SHORTEST, _LONGEST = 0.004, 0.01  # seconds; a call counts as at least and at most this long
 
 
 class _Entry:
-    """A request in the queue; `gate` opens when there is a result or when it is to lead."""
+    """A request in a queue; `gate` opens when there is a result or when it is to lead."""
 
-    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "kind", "outputs", "rows")
+    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "leads", "outputs", "rows")
 
-    def __init__(self, arrays: Arrays, rows: int, kind: tuple | None, deadline: float | None):
-        self.arrays, self.rows, self.kind, self.deadline = arrays, rows, kind, deadline
+    def __init__(self, arrays: Arrays, rows: int, deadline: float | None):
+        self.arrays, self.rows, self.deadline = arrays, rows, deadline
         self.outputs: Arrays | None = None
         self.error: Exception | None = None
-        self.batch = 1
+        self.batch, self.leads = 1, False
         self.gate = threading.Lock()
         self.gate.acquire()
-
-    @property
-    def done(self) -> bool:
-        return self.outputs is not None or self.error is not None
 
 
 class Batcher:
@@ -49,17 +51,16 @@ class Batcher:
 
     Args:
         signature: what to run.
-        most_rows: rows in one call, unless a single request brings more.
+        batch_rows: rows in one call, unless a single request brings more.
+        gate: where large requests wait.
     """
 
-    def __init__(self, signature: LoadedSignature, most_rows: int = 64):
-        if most_rows < 1:
-            raise ValueError(f"expected most_rows of at least 1; got {most_rows}")
-        self.signature, self.most_rows = signature, most_rows
-        self._queue: deque[_Entry] = deque()
-        self._lock, self._busy = threading.Lock(), False
-        self._company = threading.Condition(self._lock)
-        self._expected, self._took = 1, 0.0  # requests that a leader waits for; seconds of a call
+    def __init__(self, signature: LoadedSignature, batch_rows: int = 64, gate: Gate | None = None):
+        if batch_rows < 1:
+            raise ValueError(f"expected batch_rows of at least 1; got {batch_rows}")
+        self.signature, self.batch_rows, self.gate = signature, batch_rows, gate or Gate()
+        self.lanes: dict[tuple, Lane] = {}
+        self._lock = threading.Lock()
 
     def run(self, arrays: Arrays, deadline: float | None = None) -> tuple[Arrays, int]:
         """Runs one request, perhaps with others.
@@ -71,46 +72,89 @@ class Batcher:
         Returns:
             The outputs, and how many requests shared the call.
         """
-        rows = self.signature.rows(arrays)
-        kind = tuple(arrays[name].shape[1:] for name in self.signature.inputs) if rows else None
-        entry = _Entry(arrays, rows, kind, deadline)
+        signature = self.signature
+        rows = signature.rows(arrays)
+        if rows >= self.batch_rows or rows * signature.steps(arrays) > _LARGE:
+            with self.gate.enter(deadline):
+                return signature(arrays, deadline), 1
+        if not signature.batches or not rows:
+            return signature(arrays, deadline), 1
+        kind = tuple([arrays[name].shape[1:] for name in signature.inputs])
+        return self._lane(kind).run(_Entry(arrays, rows, deadline))
+
+    def _lane(self, kind: tuple) -> Lane:
         with self._lock:
-            leads = not self._busy
-            self._busy = True
-            if not leads:
-                self._queue.append(entry)
+            lane = self.lanes.get(kind)
+            if lane is None:
+                if len(self.lanes) >= _MOST_LANES:
+                    self.lanes = {k: one for k, one in self.lanes.items() if one.busy}
+                lane = self.lanes[kind] = Lane(self.signature, self.batch_rows)
+            return lane
+
+
+class Lane:
+    """Requests of the same shapes, which can be joined.
+
+    Args:
+        signature: what to run.
+        batch_rows: rows in one call.
+    """
+
+    def __init__(self, signature: LoadedSignature, batch_rows: int):
+        self.signature, self.batch_rows = signature, batch_rows
+        self.queue: deque[_Entry] = deque()
+        self.busy = False
+        self._lock = threading.Lock()
+        self._company = threading.Condition(self._lock)
+        self._expected = 1  # requests that a leader waits for
+        self.took = 0.0  # seconds of a call
+
+    def run(self, entry: _Entry) -> tuple[Arrays, int]:
+        """Runs a request, perhaps with others; returns its outputs and how many shared the call."""
+        with self._lock:
+            entry.leads = not self.busy
+            self.busy = True
+            if not entry.leads:
+                self.queue.append(entry)
                 if self._complete():
                     self._company.notify()
-        if not leads:
-            remaining = -1 if deadline is None else max(deadline - time.monotonic(), 0)
-            if not entry.gate.acquire(timeout=remaining):
-                with self._lock:
-                    if not entry.done and entry in self._queue:
-                        self._queue.remove(entry)
-                        raise late()
-                entry.gate.acquire()  # taken into a call at the last moment
-        if not entry.done:
+        if not entry.leads:
+            self._await(entry)
+        if entry.leads:
             self._lead(entry)
         if entry.error is not None:
             raise entry.error
         assert entry.outputs is not None
         return entry.outputs, entry.batch
 
+    def _await(self, entry: _Entry) -> None:
+        """Until there is a result or it is to lead; raises DEADLINE_EXCEEDED in time."""
+        left = -1 if entry.deadline is None else max(entry.deadline - time.monotonic(), 0)
+        if entry.gate.acquire(timeout=left):
+            return
+        with self._lock:
+            if entry.leads:  # made the leader just now: it must pass the lead on
+                return
+            if entry in self.queue:
+                self.queue.remove(entry)
+        raise late()
+
     def _lead(self, first: _Entry) -> None:
         group = [first]
         try:
-            if self.signature.batches and first.kind:
-                self._wait()
-                group += self._take(first)
+            self._wait()
+            group += self._take(first)
             start = time.monotonic()
             self._run(group)
-            self._took = min(time.monotonic() - start, _LONGEST)
+            self.took = min(max(time.monotonic() - start, _SHORTEST), _LONGEST)
         finally:
             with self._lock:
-                fit = self.most_rows // max(first.rows, 1)
-                self._expected = min(len(group) + len(self._queue), fit)
-                heir = self._queue.popleft() if self._queue else None
-                self._busy = heir is not None
+                fit = self.batch_rows // max(first.rows, 1)
+                self._expected = min(len(group) + len(self.queue), fit)
+                heir = self.queue.popleft() if self.queue else None
+                self.busy = heir is not None
+                if heir is not None:
+                    heir.leads = True
             if heir is not None:
                 heir.gate.release()
             for entry in group:
@@ -118,15 +162,21 @@ class Batcher:
                     entry.gate.release()
 
     def _complete(self) -> bool:
-        return len(self._queue) + 1 >= self._expected
+        return len(self.queue) + 1 >= self._expected
 
     def _wait(self) -> None:
-        """Until the company is complete, or nobody came for as long as a call takes."""
+        """Until the company is complete, or twice nobody came for as long as a call takes.
+
+        Once is not enough: on a busy machine this process may not have run in the meantime.
+        """
         with self._lock:
+            alone = 0
             for _ in range(_PATIENCE):
-                before = len(self._queue)
-                complete = self._company.wait_for(self._complete, self._took)
-                if complete or len(self._queue) == before:
+                before = len(self.queue)
+                if self._company.wait_for(self._complete, self.took):
+                    return
+                alone = alone + 1 if len(self.queue) == before else 0
+                if alone == 2:
                     return
 
     def _take(self, first: _Entry) -> list[_Entry]:
@@ -135,13 +185,13 @@ class Batcher:
         left: deque[_Entry] = deque()
         rows = first.rows
         with self._lock:
-            for entry in self._queue:
-                if entry.kind == first.kind and rows + entry.rows <= self.most_rows:
+            for entry in self.queue:
+                if rows + entry.rows <= self.batch_rows:
                     taken.append(entry)
                     rows += entry.rows
                 else:
                     left.append(entry)
-            self._queue = left
+            self.queue = left
         return taken
 
     def _run(self, group: list[_Entry]) -> None:
@@ -154,7 +204,7 @@ class Batcher:
             return
         for entry in alive:
             try:
-                entry.outputs = self.signature(entry.arrays)
+                entry.outputs = self.signature(entry.arrays, entry.deadline)
             except Exception as error:  # raised again on the thread of the request
                 entry.error = error
 
@@ -164,8 +214,10 @@ class Batcher:
             name: np.concatenate([entry.arrays[name] for entry in group])
             for name in self.signature.inputs
         }
+        deadlines = [entry.deadline for entry in group if entry.deadline is not None]
+        latest = max(deadlines) if len(deadlines) == len(group) else None
         try:
-            outputs = self.signature(joined)
+            outputs = self.signature(joined, latest)
         except Exception:  # one bad request must not fail the others
             return False
         total = sum(entry.rows for entry in group)

@@ -9,17 +9,20 @@ freed when its last request is done. A folder that cannot be loaded leaves every
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lemn_tf.export.errors import not_found, shorten
 from lemn_tf.export.folders import find_models, fingerprint, versions
-from lemn_tf.export.loaded import LoadedModel
+from lemn_tf.export.limits import Limits
+from lemn_tf.export.loaded import LoadedModel, LoadedSignature
 from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.gate import Gate
+from lemn_tf.export.server.signing import StateKey
+from lemn_tf.export.tensors import Arrays
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -30,8 +33,36 @@ class Version:
 
     model: LoadedModel
     batchers: dict[str, Batcher]
+    lock: threading.Lock
+    key: StateKey | None = None
     users: int = 0
     retired: bool = False
+
+    def run(
+        self, signature: LoadedSignature, arrays: Arrays, deadline: float | None
+    ) -> tuple[Arrays, int]:
+        """Runs a request: its outputs, and how many requests shared the call.
+
+        Args:
+            signature: one of the model's.
+            arrays: checked inputs.
+            deadline: `time.monotonic()` after which nobody wants the answer.
+        """
+        batcher = self.batchers[signature.name]
+        if self.key is None:
+            return batcher.run(arrays, deadline)
+        outputs, batch = batcher.run(self.key.open(self.model, signature, arrays), deadline)
+        return self.key.seal(signature, outputs), batch
+
+    def __enter__(self) -> Version:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self.lock:
+            self.users -= 1
+            free = self.retired and not self.users
+        if free:
+            self.model.close()
 
 
 @dataclass
@@ -62,10 +93,12 @@ class Catalog:
         name: of the model, if there is only one; the folder's name if not given.
         labels: label to version, e.g. `{"stable": 1}`; labelled versions stay loaded.
         keep: how many of the newest versions stay loaded.
-        most_rows: rows in one batch.
+        batch_rows: rows in one batch.
         poll: seconds between looks at the folders; 0 for never.
         threads: that one operation may use, 0 for as many as there are cores; small models are
             fastest with 1.
+        limits: on what one request may ask for.
+        key: to sign packed states with; None leaves them unsigned.
     """
 
     def __init__(
@@ -74,14 +107,17 @@ class Catalog:
         name: str | None = None,
         labels: Mapping[str, int] | None = None,
         keep: int = 2,
-        most_rows: int = 64,
+        batch_rows: int = 64,
         poll: float = 1.0,
         threads: int = 1,
+        limits: Limits | None = None,
+        key: StateKey | None = None,
     ):
         if keep < 1:
             raise ValueError(f"expected to keep at least 1 version; got keep={keep}")
         self.labels = dict(labels or {})
-        self.keep, self.most_rows, self.poll, self.threads = keep, most_rows, poll, threads
+        self.keep, self.batch_rows, self.poll, self.threads = keep, batch_rows, poll, threads
+        self.limits, self._gate, self._key = limits or Limits(), Gate(), key
         found = find_models(Path(path), name)
         self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -90,24 +126,27 @@ class Catalog:
             if not model.loaded:
                 problems = "; ".join(f"{v}: {s.error}" for v, s in model.status.items())
                 raise ValueError(f"{model.base}: no version of {model.name!r} loads ({problems})")
+        self._check_labels()
         self._watcher = threading.Thread(target=self._watch, name="versions", daemon=True)
         if poll:
             self._watcher.start()
 
-    @contextlib.contextmanager
-    def lease(self, name: str, version: int | None = None, label: str = "") -> Iterator[Version]:
-        """The version that a request means, which stays loaded until the block is left."""
+    def _check_labels(self) -> None:
+        """Raises unless every label is of a version that is there."""
+        there = {number for model in self.models.values() for number in model.loaded}
+        for label, number in self.labels.items():
+            if number not in there:
+                raise ValueError(
+                    f"label {label}={number}: there is no version {number} that loads; "
+                    f"there are {sorted(there)}"
+                )
+
+    def lease(self, name: str, version: int | None = None, label: str = "") -> Version:
+        """The version that a request means, which stays loaded until the `with` block is left."""
         with self._lock:
             chosen = self._find(name, version, label)
             chosen.users += 1
-        try:
-            yield chosen
-        finally:
-            with self._lock:
-                chosen.users -= 1
-                free = chosen.retired and not chosen.users
-            if free:
-                self._free(chosen)
+        return chosen
 
     def model(self, name: str) -> Shelf:
         """The model called `name`; an empty name means the only one."""
@@ -147,13 +186,14 @@ class Catalog:
             return {number: model.status[number] for number in wanted}
 
     def close(self) -> None:
-        """Stops watching and frees every model that no request is using."""
+        """Stops watching and frees every model; calls that are still under way are cut off."""
         self._stop.set()
         if self._watcher.is_alive():
             self._watcher.join()
         for model in self.models.values():
-            for number in list(model.loaded):
+            for number, version in list(model.loaded.items()):
                 self._retire(model, number)
+                version.model.close()
 
     # -- versions come and go ---------------------------------------------------------------------
 
@@ -169,15 +209,18 @@ class Catalog:
         """Loads what is new and frees what is no longer wanted."""
         prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
         labelled = set(self.labels.values()) & prints.keys()
-        for number in sorted(labelled | set(sorted(prints)[-self.keep :]), reverse=True):
-            if number in model.loaded or model.failed.get(number) == prints[number]:
+        good = 0  # versions that load, from the newest: broken ones leave their place to older ones
+        for number in sorted(prints, reverse=True):
+            if good >= self.keep and number not in labelled:
                 continue
-            if wait_until_stable and model.seen.get(number) != prints[number]:
-                continue  # still being written
-            self._load(model, number, prints[number])
+            still_written = wait_until_stable and model.seen.get(number) != prints[number]
+            failed = model.failed.get(number) == prints[number]
+            if number not in model.loaded and not failed and not still_written:
+                self._load(model, number, prints[number])
+            good += number in model.loaded
         model.seen = prints
-        good = sorted(number for number in model.loaded if number in prints)
-        wanted = set(good[-self.keep :]) | labelled or set(model.loaded)
+        present = sorted(number for number in model.loaded if number in prints)
+        wanted = set(present[-self.keep :]) | labelled or set(model.loaded)
         for number in sorted(model.loaded.keys() - wanted):
             self._retire(model, number)
 
@@ -186,17 +229,22 @@ class Catalog:
         with self._lock:
             model.status[number] = Status("LOADING")
         try:
-            loaded = LoadedModel(path, model.name, number, self.threads)
+            loaded = LoadedModel(path, model.name, number, self.threads, self.limits)
             warmed = loaded.warm_up()
         except Exception as error:
             model.failed[number] = print_
+            # Callers are told what went wrong, but not where on this machine.
+            said = f"{type(error).__name__}: {error}".replace(str(path), f"{model.name}/{number}")
+            said = said.replace(str(model.base), model.name)[:1000]
             with self._lock:
-                model.status[number] = Status("END", f"{type(error).__name__}: {error}"[:1000])
+                model.status[number] = Status("END", said)
             log.error("loading %s version %d failed: %s", model.name, number, error)
             return
-        batchers = {k: Batcher(s, self.most_rows) for k, s in loaded.signatures.items()}
+        batchers = {
+            k: Batcher(s, self.batch_rows, self._gate) for k, s in loaded.signatures.items()
+        }
         with self._lock:
-            model.loaded[number] = Version(loaded, batchers)
+            model.loaded[number] = Version(loaded, batchers, self._lock, self._key)
             model.status[number] = Status("AVAILABLE")
         log.info("loaded %s version %d (%d warm-up requests)", model.name, number, warmed)
 
@@ -208,7 +256,4 @@ class Catalog:
             model.status[number] = Status("END")
         log.info("unloaded %s version %d", model.name, number)
         if free:
-            self._free(version)
-
-    def _free(self, version: Version) -> None:
-        version.model.close()
+            version.model.close()

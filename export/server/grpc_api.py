@@ -17,8 +17,9 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, status_pb2
 
-from lemn_tf.export import messages, tensors
+from lemn_tf.export import messages, protos
 from lemn_tf.export.errors import Code, ServingError, invalid, shorten
+from lemn_tf.export.limits import Limits
 from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.server.catalog import Catalog
 
@@ -28,7 +29,6 @@ Reply = tuple[Message, str]
 """A message, and a note for the log."""
 Method = Callable[[Any, float | None], Reply]
 _STATES = get_model_status_pb2.ModelVersionStatus.State
-_FOREVER = 1e9  # without a deadline, time_remaining() may also be a very large number
 
 
 class Endpoint:
@@ -48,14 +48,14 @@ class Endpoint:
             signature = version.model.signature(spec.signature_name)
             signature.check_names(request.inputs)
             arrays = {
-                name: tensors.decode(request.inputs[name], expected)
+                name: protos.decode(request.inputs[name], expected)
                 for name, expected in signature.inputs.items()
             }
             chosen = _chosen(request, signature)
-            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
-            response = messages.PredictResponse()
+            outputs, batch = version.run(signature, arrays, deadline)
+            response = messages.PackedResponse()
             for name in chosen:
-                tensors.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
+                protos.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
             model = version.model
             response.model_spec.name = model.name
             response.model_spec.version.value = model.version
@@ -108,11 +108,19 @@ def _chosen(request: Any, signature: LoadedSignature) -> list[str]:
     return names or list(signature.outputs)
 
 
-def _handler(method: Method, message: Any, title: str) -> grpc.RpcMethodHandler:
+def too_long(size: int, limits: Limits) -> ServingError:
+    """The answer is too large: RESOURCE_EXHAUSTED, 429."""
+    return ServingError(
+        Code.RESOURCE_EXHAUSTED,
+        f"the answer has {size} bytes; at most {limits.answer_bytes} are given",
+    )
+
+
+def _handler(method: Method, message: Any, title: str, limits: Limits) -> grpc.RpcMethodHandler:
     def handle(body: bytes, context: grpc.ServicerContext) -> bytes:
         start = time.monotonic()
         remaining = context.time_remaining()
-        deadline = None if remaining is None or remaining > _FOREVER else start + remaining
+        deadline = start + min(limits.seconds if remaining is None else remaining, limits.seconds)
         note, code = "-", Code.OK
         try:
             try:
@@ -120,7 +128,10 @@ def _handler(method: Method, message: Any, title: str) -> grpc.RpcMethodHandler:
             except DecodeError as error:
                 raise invalid(f"the request is not a {message.DESCRIPTOR.name}") from error
             response, note = method(request, deadline)
-            return response.SerializeToString()
+            answer = response.SerializeToString()
+            if len(answer) > limits.answer_bytes:
+                raise too_long(len(answer), limits)
+            return answer
         except ServingError as error:
             code, note = error.code, error.message
         except Exception:
@@ -135,37 +146,37 @@ def _handler(method: Method, message: Any, title: str) -> grpc.RpcMethodHandler:
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
-def serve(
-    catalog: Catalog, host: str, port: int, most_bytes: int, threads: int = 128
-) -> tuple[grpc.Server, int]:
+def serve(catalog: Catalog, host: str, port: int, threads: int = 128) -> tuple[grpc.Server, int]:
     """Starts the gRPC server.
 
     Args:
         catalog: the models.
         host: address to listen on.
         port: 0 for any that is free.
-        most_bytes: larger requests are refused (RESOURCE_EXHAUSTED).
         threads: requests under way at once.
 
     Returns:
         The server and its port.
     """
-    endpoint = Endpoint(catalog)
+    endpoint, limits = Endpoint(catalog), catalog.limits
     prediction = {
-        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict"),
+        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict", limits),
         "GetModelMetadata": _handler(
-            endpoint.metadata, get_model_metadata_pb2.GetModelMetadataRequest, "GetModelMetadata"
+            endpoint.metadata,
+            get_model_metadata_pb2.GetModelMetadataRequest,
+            "GetModelMetadata",
+            limits,
         ),
     }
     models = {
         "GetModelStatus": _handler(
-            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus"
+            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus", limits
         )
     }
     server = grpc.server(
         futures.ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
         options=[
-            ("grpc.max_receive_message_length", most_bytes),
+            ("grpc.max_receive_message_length", catalog.limits.request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
         ],

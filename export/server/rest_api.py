@@ -7,14 +7,12 @@ import json
 import logging
 import re
 import time
+from collections.abc import Awaitable, Callable
 from concurrent import futures
+from typing import Any
 from urllib.parse import unquote
 
 from google.protobuf import json_format
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -22,89 +20,98 @@ from tensorflow_serving.apis import (
 )
 
 from lemn_tf.export import json_tensors
-from lemn_tf.export.errors import Code, ServingError, invalid, late, shorten
+from lemn_tf.export.errors import Code, ServingError, invalid, shorten
 from lemn_tf.export.server import grpc_api
 from lemn_tf.export.server.catalog import Catalog
 
 log = logging.getLogger("lemn_tf.server")
 
-_WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+"""What ASGI hands over: what is asked for, where its body comes from, where the answer goes."""
+
+_WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d{1,19})|/labels/([^/:]+))?"
 _POST = re.compile(_WHICH + r":(classify|regress|predict)", re.IGNORECASE)
 _GET = re.compile(_WHICH + r"(/metadata)?", re.IGNORECASE)
 _LARGEST_VERSION = 2**63 - 1
 
 
 class RestApi:
-    """The handlers behind the routes.
+    """An ASGI application.
 
     Args:
         catalog: the models.
-        most_bytes: larger bodies are refused.
-        timeout: seconds until a request is given up with 504.
         threads: requests under way at once.
     """
 
-    def __init__(self, catalog: Catalog, most_bytes: int, timeout: float, threads: int = 128):
-        self.catalog, self.most_bytes, self.timeout = catalog, most_bytes, timeout
+    def __init__(self, catalog: Catalog, threads: int = 128):
+        self.catalog, self.limits = catalog, catalog.limits
         self._endpoint = grpc_api.Endpoint(catalog)
         self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="rest")
-        routes = [
-            Route("/", self.about, methods=["GET"]),
-            Route("/{path:path}", self.handle, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
-        ]
-        self.app = Starlette(routes=routes)
 
-    async def about(self, request: Request) -> Response:
-        """What this server is and which models it has; TF Serving has no such page."""
-        names = sorted(self.catalog.models)
-        content = {"server": "lemn_tf embedded server", "models": names}
-        return _json(json.dumps(content).encode())
-
-    async def handle(self, request: Request) -> Response:
-        """Every other request: answers it, and writes one line to the log."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, and writes one line to the log."""
         start = time.monotonic()
-        status, note = 500, "-"
+        method, path = scope["method"], scope["raw_path"].decode("ascii", "replace")
+        status, note, body = 500, "-", None
         try:
-            body = await self._body(request) if request.method == "POST" else b""
-            path = request.scope.get("raw_path", b"").decode("ascii", "replace") or request.url.path
-            deadline = start + self.timeout
-            work = asyncio.get_running_loop().run_in_executor(
-                self._pool, self._work, request.method, path, body, deadline
-            )
-            done, _ = await asyncio.wait([work], timeout=self.timeout)
-            if not done:
-                raise late(f"no answer within {self.timeout:g} seconds")
-            content, note = work.result()
+            async with asyncio.timeout(self.limits.seconds):
+                body = await self._body(dict(scope["headers"]), receive)
+                content, note = await asyncio.get_running_loop().run_in_executor(
+                    self._pool, self._work, method, path, body, start + self.limits.seconds
+                )
+            if len(content) > self.limits.answer_bytes:
+                raise grpc_api.too_long(len(content), self.limits)
             status = 200
-            return _json(content)
         except ServingError as error:
             status, note = error.code.http, error.message
-            return _json(json_tensors.error(error.message), status)
-        except ClientDisconnect:
-            status, note = 499, "the client went away"
-            return Response(status_code=499)
+        except TimeoutError:
+            what = "body" if body is None else "answer"
+            status = 408 if body is None else Code.DEADLINE_EXCEEDED.http
+            note = f"no {what} within {self.limits.seconds:g} seconds"
+        except ConnectionError:
+            status, note = Code.CANCELLED.http, "the client went away"
         except Exception:
-            log.exception("REST %s %s failed", request.method, shorten(request.url.path, 200))
-            return _json(json_tensors.error("internal error; the server's log says more"), 500)
+            note = "internal error; the server's log says more"
+            log.exception("REST %s %s failed", method, shorten(path, 200))
         finally:
             took = 1e3 * (time.monotonic() - start)
-            path = shorten(request.url.path, 200)[1:-1]
-            log.info("REST %s %s %d %.2f ms %s", request.method, path, status, took, note)
+            said = shorten(path, 200)[1:-1]
+            log.info("REST %s %s %d %.2f ms %s", method, said, status, took, note)
+        if status != 200:
+            content = json_tensors.error(note)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(content)),
+        ]
+        if body is None:
+            headers.append((b"connection", b"close"))  # the rest of the request is not read
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
 
-    async def _body(self, request: Request) -> bytes:
-        announced = request.headers.get("content-length", "")
-        parts, size = [], 0
-        if announced.isdecimal() and int(announced) > self.most_bytes:
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        announced = headers.get(b"content-length", b"")
+        if announced and b"transfer-encoding" in headers:
+            raise invalid("expected either Content-Length or Transfer-Encoding; got both")
+        if announced.isdigit() and int(announced) > self.limits.request_bytes:
             raise self._too_large(int(announced))
-        async for part in request.stream():
-            size += len(part)
-            if size > self.most_bytes:
+        parts, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionError
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+            size += len(parts[-1])
+            if size > self.limits.request_bytes:
                 raise self._too_large(size)
-            parts.append(part)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _too_large(self, size: int) -> ServingError:
-        return invalid(f"the body has {size} bytes or more; at most {self.most_bytes} are taken")
+        return invalid(
+            f"the body has {size} bytes or more; at most {self.limits.request_bytes} are taken"
+        )
 
     # -- on a thread of the pool ------------------------------------------------------------------
 
@@ -114,9 +121,16 @@ class RestApi:
             if match[4].lower() != "predict":
                 raise ServingError(Code.UNIMPLEMENTED, f"{match[4]} is not served: use predict")
             return self._predict(match, body, deadline)
+        if method == "GET" and path == "/":
+            return self._about()
         if method == "GET" and (match := _GET.fullmatch(path)):
             return self._metadata(match) if match[4] else self._status(match)
         raise invalid(f"malformed request: {method} {shorten(path, 200)[1:-1]}")
+
+    def _about(self) -> tuple[bytes, str]:
+        """What this server is and which models it has; TF Serving has no such page."""
+        names = sorted(self.catalog.models)
+        return json.dumps({"server": "lemn_tf embedded server", "models": names}).encode(), "about"
 
     def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
         document = json_tensors.parse(body)
@@ -127,7 +141,7 @@ class RestApi:
             except ServingError as error:
                 raise invalid(error.message) from error
             arrays, rows = json_tensors.arrays(document, signature)
-            outputs, batch = version.batchers[signature.name].run(arrays, deadline)
+            outputs, batch = version.run(signature, arrays, deadline)
             note = f"{model.name}/{model.version}:{signature.name} batch={batch}"
             return json_tensors.response(outputs, rows), note
 
@@ -174,7 +188,3 @@ def _plain(message) -> dict:
     return json_format.MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-
-
-def _json(content: bytes, status: int = 200) -> Response:
-    return Response(content, status, media_type="application/json")

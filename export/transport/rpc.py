@@ -10,7 +10,8 @@ import numpy as np
 
 from lemn_tf.export import messages
 from lemn_tf.export.errors import Code, ServingError
-from lemn_tf.export.tensors import Arrays, Spec, decode, encode
+from lemn_tf.export.protos import decode, encode
+from lemn_tf.export.tensors import Arrays, Spec
 from lemn_tf.export.transport.base import Interface, only
 
 _SERVICE = "/tensorflow.serving.PredictionService/"

@@ -8,6 +8,7 @@ _PLACES = {
     "ActorCriticAgent": "actor_critic",
     "Driven": "driving",
     "EvictionPolicy": "policy",
+    "MazeEnvironment": "maze_environment",
     "StreamEnvironment": "environment",
 }
 __all__ = list(_PLACES)

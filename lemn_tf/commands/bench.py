@@ -6,7 +6,6 @@ import argparse
 import json
 
 from lemn_tf.commands.common import whole_number
-from lemn_tf.experiments import speed
 
 
 class Bench:
@@ -25,6 +24,8 @@ class Bench:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf.experiments import speed
+
         measure = speed.of_training if arguments.what == "train" else speed.of_evaluation
         size = arguments.batch or (64 if arguments.what == "train" else 256)
         result = measure(

@@ -28,7 +28,8 @@ class Chat:
         from rich.console import Console
 
         from lemn_tf.commands.conversation import Conversation
-        from lemn_tf.export.client import MemoryClient, ServingError
+        from lemn_tf.export.client import MemoryClient
+        from lemn_tf.export.errors import Code, ServingError
 
         console = Console(highlight=False)
         try:
@@ -42,6 +43,11 @@ class Chat:
                 if arguments.save:
                     client.save(arguments.save)
         except ServingError as error:
+            if error.code is Code.UNAVAILABLE:
+                raise OSError(
+                    f"no server answers at {arguments.target}: is it running? "
+                    "`lemn serve DIR` starts one"
+                ) from error
             raise OSError(str(error)) from error
 
 

@@ -38,10 +38,10 @@ class Conversation:
         self.client, self.console = client, console
 
     def run(self, lines: Iterable[str]) -> None:
-        """Takes lines until there are no more, or one says `/quit`."""
+        """Takes lines until there are no more, or one says `/quit` or `quit`."""
         for line in lines:
             line = line.strip()
-            if line == "/quit":
+            if line.lower() in ("/quit", "quit"):
                 return
             if not line:
                 continue

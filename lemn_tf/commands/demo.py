@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from lemn_tf.commands.common import whole_number
 from lemn_tf.commands.evaluate import table
-from lemn_tf.commands.progress import Bar
-from lemn_tf.evaluation import compare
-from lemn_tf.experiments import babi
-from lemn_tf.pipelines.babi_generator import write_splits
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lemn_tf.experiments import babi
 
 COMPARED = ("fifo", "lru")
 """The rules shown beside the trained policy and the oracle."""
@@ -37,6 +37,13 @@ class Demo:
         parser.add_argument("--out", default="runs/demo", metavar="DIR", help="for data and run")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from rich.console import Console
+
+        from lemn_tf.commands.progress import Bar
+        from lemn_tf.evaluation import compare
+        from lemn_tf.experiments import babi
+        from lemn_tf.pipelines.babi_generator import write_splits
+
         console, began, out = Console(), time.time(), Path(arguments.out)
         name = f"{arguments.variant}-{arguments.policy}-{arguments.slots}-seed{arguments.seed}"
         console.print("[bold]1. Stories[/bold]: generated, so nothing is downloaded")

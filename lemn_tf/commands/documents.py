@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from lemn_tf import runs
 from lemn_tf.commands.common import whole_number
-from lemn_tf.evaluation import with_rule
-from lemn_tf.experiments import documents, documents_report, documents_training
-from lemn_tf.experiments import documents_scoring as scoring
-from lemn_tf.files import write_atomically
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +27,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
     add("--embeddings", required=True, metavar="F", help=vectors)
     add("--limit", type=whole_number(1), help="take only so many word vectors")
-    add("--reader", choices=documents.READERS, default="lite", help="reader")
+    add("--reader", choices=("lite", "bidaf"), default="lite", help="reader")
     add("--policy", default="st-lemn", help="retention policy")
     add("--slots", type=whole_number(1), default=10, help="N in the paper")
     aware = "the policy knows the question from the beginning"
@@ -47,6 +43,8 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_train(arguments: argparse.Namespace) -> None:
     """Trains a model over documents."""
+    from lemn_tf.experiments import documents, documents_training
+
     settings = documents.Settings(
         qa=tuple(arguments.qa),
         evidence=tuple(arguments.evidence),
@@ -81,6 +79,11 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Answers the questions of a file and prints the official scores."""
+    from lemn_tf import runs
+    from lemn_tf.evaluation import with_rule
+    from lemn_tf.experiments import documents_scoring as scoring
+    from lemn_tf.files import write_atomically
+
     check(arguments)
     model = runs.load(arguments.run)
     if arguments.policy:
@@ -128,6 +131,9 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_reproduce(arguments: argparse.Namespace) -> None:
     """Runs the cells of the table that have no result yet, and writes it."""
+    from lemn_tf import runs
+    from lemn_tf.experiments import documents_report
+
     model, given = runs.load(arguments.run), arguments
     path = documents_report.reproduce(model, given.sets, given.results, given.seeds, print)
     print(f"wrote {path}")
@@ -135,6 +141,12 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
 
 def run_compare(arguments: argparse.Namespace) -> None:
     """Rules and runs side by side, each held against the first run."""
+    from rich.console import Console
+
+    from lemn_tf import runs
+    from lemn_tf.evaluation import with_rule
+    from lemn_tf.experiments import documents_scoring as scoring
+
     check(arguments)
     models = {name: runs.load(name) for name in arguments.runs}
     first = next(iter(models.values()))
@@ -163,6 +175,8 @@ def run_compare(arguments: argparse.Namespace) -> None:
 
 def table(rows: list[dict], title: str) -> Table:
     """A table of results, one row each; intervals are a bootstrap over documents."""
+    from rich.table import Table
+
     shown = Table(title=title)
     columns = ("model", "policy", "slots", "EM", "F1", "in memory %", "EM ahead", "in memory ahead")
     for column in columns:

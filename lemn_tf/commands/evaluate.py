@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from lemn_tf import retention, runs
 from lemn_tf.commands import documents, maze
 from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
-from lemn_tf.evaluation import compare, with_rule
-from lemn_tf.experiments import babi
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Evaluate:
@@ -41,6 +39,10 @@ class Evaluate:
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf import runs
+        from lemn_tf.evaluation import with_rule
+        from lemn_tf.experiments import babi
+
         if runs.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
         if arguments.qa or arguments.evidence:
@@ -94,6 +96,12 @@ class Compare:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from rich.console import Console
+
+        from lemn_tf import retention, runs
+        from lemn_tf.evaluation import compare, with_rule
+        from lemn_tf.experiments import babi
+
         if arguments.qa or arguments.evidence:
             documents.run_compare(arguments)
             return
@@ -128,6 +136,8 @@ def add_store_questions(parser: argparse.ArgumentParser) -> None:
 
 def stores_questions(names: list[str], asked: bool | None) -> bool:
     """Whether questions enter the stream: as asked for, or as these runs were trained."""
+    from lemn_tf import runs
+
     if asked is not None:
         return asked
     trained = {name: runs.config(name).get("store_questions", False) for name in names}
@@ -141,6 +151,8 @@ def stores_questions(names: list[str], asked: bool | None) -> bool:
 
 def table(rows: list[dict], title: str) -> Table:
     """A table of results, one row each."""
+    from rich.table import Table
+
     shown = Table(title=title)
     for column in ("model", "policy", "slots", "error %", "regret", "support recall %"):
         left = column in ("model", "policy")

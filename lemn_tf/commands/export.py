@@ -15,13 +15,15 @@ class Export:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("model", metavar="RUN_OR_PRESET", help="a trained run, or a preset")
         parser.add_argument(
-            "--out", type=Path, required=True, metavar="DIR/NAME/VERSION", help="where to write"
+            "--out", type=place, required=True, metavar="DIR/NAME/VERSION", help="where to write"
         )
         parser.add_argument("--description", default="", help="a sentence for the model's card")
         parser.add_argument("--overwrite", action="store_true", help="replace what is there")
         parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        if arguments.out.exists() and not arguments.overwrite:
+            raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
 
@@ -36,3 +38,14 @@ class Export:
         slots, policy, mark = facts["slots"], facts["policy"], facts["fingerprint"]
         print(f"{path}: {slots} slots, {policy}, fingerprint {mark}")
         print(f"signatures: {', '.join(facts['signatures'])}")
+
+
+def place(text: str) -> Path:
+    """An argparse type: DIR/NAME/VERSION with a number for the version, as TF Serving wants it."""
+    path = Path(text)
+    if not path.name.isdecimal() or not path.absolute().parent.name:
+        raise argparse.ArgumentTypeError(
+            f"expected DIR/NAME/VERSION with a number for the version, e.g. models/babi/1; "
+            f"got {text!r}"
+        )
+    return path

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lemn_tf import runs
 from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
 
 CHANGES: dict[str, tuple[Any, str]] = {
@@ -123,6 +122,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Plays mazes with a trained agent and prints how many it solved."""
+    from lemn_tf import runs
     from lemn_tf.experiments import mazes
     from lemn_tf.navigation.navigator import load_agent
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-from lemn_tf import runs
 from lemn_tf.commands.common import whole_number
 
 HEADINGS = ("north", "east", "south", "west")
@@ -32,6 +31,7 @@ class Play:
         parser.add_argument("--out", required=True, metavar="F", help="the .gif to write")
 
     def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf import runs
         from lemn_tf.mazes import build, imaze_world, load_jsonl
         from lemn_tf.navigation.navigator import load_agent
         from lemn_tf.navigation.video import film

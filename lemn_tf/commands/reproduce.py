@@ -8,8 +8,7 @@ from pathlib import Path
 
 from lemn_tf.commands import documents, maze_reproduce
 from lemn_tf.commands.common import whole_number, words
-from lemn_tf.experiments import babi_report
-from lemn_tf.experiments.babi_table import ROWS, BabiTable, plan
+from lemn_tf.experiments.babi_cells import ROWS, plan
 
 
 class Reproduce:
@@ -56,6 +55,9 @@ class Reproduce:
         return self._run_babi(arguments)
 
     def _run_babi(self, arguments: argparse.Namespace) -> int | None:
+        from lemn_tf.experiments import babi_report
+        from lemn_tf.experiments.babi_table import BabiTable
+
         out, results = Path(arguments.out), Path(arguments.results)
         cells = plan(arguments.rows, arguments.columns, arguments.seeds)
         table = BabiTable(out, results / "babi")

@@ -34,17 +34,26 @@ class Serve:
             metavar="LABEL=VERSION",
             help="a name for a version, which then stays loaded; may be repeated",
         )
-        at_least_one = whole_number(1)
-        add("--keep", type=at_least_one, default=2, help="newest versions to keep (%(default)s)")
-        add("--most-rows", type=at_least_one, default=64, help="rows in one batch (%(default)s)")
-        add("--most-bytes", type=at_least_one, default=16 << 20, help="a request (%(default)s)")
-        add("--timeout", type=amount, default=30.0, help="seconds for a REST request (%(default)s)")
+        count = whole_number(1)
+        add("--keep", type=count, default=2, help="newest versions to keep (%(default)s)")
+        add("--batch-rows", type=count, default=64, help="rows in one batch (%(default)s)")
+        add("--most-rows", type=count, default=256, help="rows of a request (%(default)s)")
+        add("--most-steps", type=count, default=1024, help="steps of a row (%(default)s)")
+        add("--most-items", type=count, default=65536, help="rows times steps (%(default)s)")
+        add("--most-bytes", type=count, default=4 << 20, help="bytes of a request (%(default)s)")
+        add("--most-answer", type=count, default=16 << 20, help="bytes of an answer (%(default)s)")
+        add("--timeout", type=amount, default=30.0, help="seconds for a request (%(default)s)")
         add("--poll", type=amount, default=1.0, help="seconds between looks for versions (1)")
         add(
             "--threads",
             type=whole_number(0),
             default=1,
             help="for one operation; 0: as many as there are cores (%(default)s)",
+        )
+        add(
+            "--state-key",
+            metavar="FILE",
+            help="sign packed states with the key in this file, and take no others",
         )
         add("--quiet", action="store_true", help="no log line for each request")
 
@@ -56,7 +65,9 @@ class Serve:
         )
         for noisy in ("uvicorn", "tensorflow", "absl"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+        from lemn_tf.export.limits import Limits
         from lemn_tf.export.server import Server
+        from lemn_tf.export.server.signing import StateKey
 
         server = Server(
             arguments.path,
@@ -66,11 +77,18 @@ class Serve:
             name=arguments.name,
             labels=dict(arguments.label),
             keep=arguments.keep,
-            most_rows=arguments.most_rows,
-            most_bytes=arguments.most_bytes,
-            timeout=arguments.timeout,
+            batch_rows=arguments.batch_rows,
             poll=arguments.poll,
             threads=arguments.threads,
+            key=StateKey.read(arguments.state_key) if arguments.state_key else None,
+            limits=Limits(
+                rows=arguments.most_rows,
+                steps=arguments.most_steps,
+                items=arguments.most_items,
+                request_bytes=arguments.most_bytes,
+                answer_bytes=arguments.most_answer,
+                seconds=arguments.timeout,
+            ),
         )
         names = ", ".join(sorted(server.catalog.models))
         print(f"serving {names} on {server.rest_url} and {server.grpc_url}", flush=True)

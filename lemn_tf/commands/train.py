@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lemn_tf import retention
 from lemn_tf.commands import documents, maze
 from lemn_tf.commands.common import amount, whole_number, words
-from lemn_tf.commands.progress import Bar
-from lemn_tf.experiments import babi
-from lemn_tf.learning.training import check_shards
+
+if TYPE_CHECKING:
+    from lemn_tf.experiments import babi
 
 OF_LEARNING = ("trainer", "entropy", "no_room")
 """Options that only a policy that learns has a use for."""
@@ -26,6 +27,8 @@ def lengths(text: str) -> dict[str, int]:
 
 def check_policy(name: str, arguments: argparse.Namespace) -> None:
     """Raises unless the policy can be trained with, and has a use for the options given."""
+    from lemn_tf import retention
+
     if retention.get(name).clairvoyant:
         raise ValueError(f"{name} goes by labels: expected a policy that works without them")
     for option in (*OF_LEARNING, *OF_POLICIES):
@@ -48,6 +51,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
 
 def settings_from(arguments: argparse.Namespace) -> babi.Settings:
     """The settings that the options ask for."""
+    from lemn_tf.experiments import babi
+
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
@@ -121,19 +126,29 @@ class Train:
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
+        from lemn_tf.commands.progress import Bar, plan
+        from lemn_tf.experiments import babi
+        from lemn_tf.learning.training import check_shards
+
         if arguments.task in ("maze", "documents"):
             {"maze": maze, "documents": documents}[arguments.task].run_train(arguments)
             return None
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.
         check_policy(settings.policy, arguments)
-        for phase in settings.phases():
+        phases = settings.phases()
+        for phase in phases:
             check_shards(arguments.shards, phase.batch_size)
+        later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
+        print(plan(phases), file=sys.stderr)
         babi.train(
             settings,
             out,
             arguments.shards,
-            lambda phase, index: [Bar(phase), *babi.boards(settings, out, phase, index)],
+            lambda phase, index: [
+                Bar(phase, later[index]),
+                *babi.boards(settings, out, phase, index),
+            ],
         )
         print(f"best model: {out / 'model.keras'}")
         return None

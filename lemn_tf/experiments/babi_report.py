@@ -10,7 +10,8 @@ from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.experiments import babi
-from lemn_tf.experiments.babi_table import COLUMNS, PAPER, ROWS, BabiTable
+from lemn_tf.experiments.babi_cells import COLUMNS, PAPER, ROWS
+from lemn_tf.experiments.babi_table import BabiTable
 from lemn_tf.files import write_atomically
 
 BOUNDS = {
@@ -33,9 +34,9 @@ the seed with the lowest validation error, the mean, and all seeds in order. A v
 1,000 questions, so a difference of less than a point between seeds may be chance. The bounds were
 not computed by this project and hold for the original test files.
 
-What trained the policy: hindsight credit; in `-a2c` rows the +1 / -1 actor-critic alone, by a
-recipe of its own; in `-both` rows the two together; in `-paper` rows the same reward by the
-paper's own procedure.
+What trained the policy: hindsight credit, in `-wide` rows with h as wide as d; in `-a2c` rows the
++1 / -1 actor-critic alone, by a recipe of its own; in `-both` rows the two together; in `-paper`
+rows the same reward by the paper's own procedure.
 """
 LENGTHS = """\
 ## Episodes that trained the policy, in thousands

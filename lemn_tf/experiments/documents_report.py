@@ -166,7 +166,7 @@ def _table(found: dict[str, Any], name: str, slots: float) -> str:
     if "bound" in rows:
         bound = rows["bound"]
         lines.append(
-            f"\nChosen greedily with all questions known: {bound['in_memory']:.1f}% in memory; with "
+            f"\nChosen greedily, all questions known: {bound['in_memory']:.1f}% in memory; with "
             f"every question's slots shuffled within its document: {bound['shuffled']:.1f}%."
         )
     return "\n" + "\n".join(lines) + "\n"

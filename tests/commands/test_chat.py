@@ -21,3 +21,10 @@ def test_nothing_to_talk_to(tmp_path, capsys):
     for target in ("ftp://example", str(tmp_path)):
         assert cli.main(["chat", target]) == 2
         assert capsys.readouterr().err.startswith("lemn: error: ")
+
+
+def test_a_server_that_is_not_there(capsys, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the attempts
+    for target in ("http://127.0.0.1:9", "grpc://127.0.0.1:9"):
+        assert cli.main(["chat", target]) == 2
+        assert f"no server answers at {target}: is it running?" in capsys.readouterr().err

@@ -6,17 +6,14 @@ from lemn_tf import cli, runs
 
 
 @pytest.fixture
-def run(exported, tmp_path):
+def run(tmp_path):
     """A run with a small model in it."""
-    import keras
-
     from lemn_tf import StreamReader, Vocabulary
     from lemn_tf.readers.memn2n import MemN2N
 
     words = ["mary", "went", "home"]
     reader = MemN2N(len(words) + 2, sentence_length=4)
     model = StreamReader(reader, slots=2, policy="fifo", vocabulary=Vocabulary(words))
-    model(keras.ops.zeros([1, 3, 4], "int32")) if not model.built else None
     model.save(tmp_path / "model.keras")
     return tmp_path
 
@@ -33,8 +30,16 @@ def test_a_run_becomes_a_model_to_serve(run, tmp_path, capsys):
 
 
 def test_what_is_there_stays(exported, monkeypatch, capsys):
-    monkeypatch.setattr(runs, "load", lambda name: name)
+    monkeypatch.setattr(runs, "load", None)  # refused before any work
     before = (exported / "saved_model.pb").read_bytes()
     assert cli.main(["export", "run", "--out", str(exported)]) == 2
-    assert "exists" in capsys.readouterr().err
+    assert "exists: choose another place, or say --overwrite" in capsys.readouterr().err
     assert (exported / "saved_model.pb").read_bytes() == before
+
+
+@pytest.mark.parametrize("out", ["m/one", "1.5", "models/babi/"])
+def test_a_version_is_a_number(out, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["export", "babi-noisy-st-lemn-5", "--out", out])
+    assert stop.value.code == 2
+    assert "a number for the version" in capsys.readouterr().err

@@ -15,7 +15,7 @@ def test_a_line_for_each_validation():
     model.compile("sgd", "binary_crossentropy", metrics=["accuracy"])
     data = np.ones([8, 1])
     shown = io.StringIO()
-    bar = Bar(Phase("reader", 16, batch_size=4), Console(file=shown, width=100))
+    bar = Bar(Phase("reader", 16, batch_size=4), console=Console(file=shown, width=100))
     model.fit(data, data, 4, epochs=2, validation_data=(data, data), callbacks=[bar], verbose=0)
     first, second = shown.getvalue().splitlines()
     assert first.startswith("reader: 8 of 16 episodes, ")

@@ -1,8 +1,11 @@
 """`lemn serve`, in a process of its own."""
 
+import contextlib
 import signal
 import subprocess
 import sys
+import time
+from concurrent import futures
 
 import pytest
 import requests
@@ -10,10 +13,12 @@ import requests
 from lemn_tf import cli
 
 
-def test_it_serves_until_told_to_stop(exported):
-    command = [sys.executable, "-m", "lemn_tf.cli", "serve", str(exported.parent)]
+@contextlib.contextmanager
+def serving(path, *options):
+    """`lemn serve` on free ports: the process, and where its REST is."""
+    command = [sys.executable, "-m", "lemn_tf.cli", "serve", str(path), *options]
     process = subprocess.Popen(
-        [*command, "--port=0", "--rest-port=0", "--label=a=1"],
+        [*command, "--port=0", "--rest-port=0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -21,15 +26,41 @@ def test_it_serves_until_told_to_stop(exported):
     try:
         said = process.stdout.readline().split()
         assert said[:2] == ["serving", "small"]
-        url = f"{said[3]}/v1/models/small/labels/a:predict"
+        yield process, f"{said[3]}/v1/models/small"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_it_serves_until_told_to_stop(exported):
+    with serving(exported.parent, "--label=a=1") as (process, url):
+        url = f"{url}/labels/a:predict"
         body = {"instances": [{"sentences": ["Mary went home."], "question": "Where is Mary?"}]}
         assert requests.post(url, json=body).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "stopped\n"
         assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
+
+
+def test_it_stops_in_the_middle_of_heavy_work(exported):
+    """Four large requests are under way, which take longer than anybody waits."""
+    rows = [{"sentences": ["Mary went home."] * 4000, "question": "Where is Mary?"}] * 60
+    limits = ("--most-steps=4000", "--most-items=999999", "--most-bytes=99999999")
+    with (
+        serving(exported.parent, *limits, "--timeout=120") as (process, url),
+        futures.ThreadPoolExecutor(4) as pool,
+    ):
+        calls = [
+            pool.submit(requests.post, f"{url}:predict", json={"instances": rows}) for _ in "1234"
+        ]
+        time.sleep(3)
+        assert not any(call.done() for call in calls)
+        body = {"instances": [{"sentences": ["Mary left."], "question": "Where is Mary?"}]}
+        start = time.monotonic()
+        assert requests.post(f"{url}:predict", json=body).status_code == 200
+        assert time.monotonic() - start < 5, "a small request waited for large ones"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize(

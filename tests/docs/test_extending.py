@@ -1,5 +1,6 @@
 """docs/extending.md: its code runs as it stands, and does what the text says."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -15,13 +16,21 @@ PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 
 
 @pytest.fixture(scope="module")
-def page():
+def page(tmp_path_factory):
     """Everything that the page defines, after it has been run from top to bottom."""
     keras.utils.set_random_seed(0)
     names = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(block, str(PAGE), "exec"), names)
+    with contextlib.chdir(tmp_path_factory.mktemp("extending")):
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+            exec(compile(block, str(PAGE), "exec"), names)
+        names["run"] = sorted(path.name for path in Path("runs/nearest").iterdir())
     return names
+
+
+def test_the_task_leaves_a_run_and_the_agent_finds_its_way(page):
+    assert {"checkpoint.npz", "config.json", "history.jsonl", "model.keras"} <= set(page["run"])
+    assert page["standing"].lines == 2
+    assert page["won"] == 100
 
 
 def test_what_the_page_trains_is_sound(page):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lemn_tf import from_preset
+from lemn_tf import load
 from lemn_tf.export import Server, export
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "babi" / "1"
-    export(from_preset("babi-noisy-st-lemn-5"), path)
+    export(load("babi-noisy-st-lemn-5"), path)
     with Server(path.parent, port=0, rest_port=0) as server:
         yield server
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import agents, evaluation, runs, training
-from lemn_tf.experiments import babi, babi_table
+from lemn_tf.experiments import babi, babi_cells
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi_generator
@@ -41,7 +41,7 @@ def tiny(files, row, **changes) -> babi.Settings:
 
 @pytest.mark.parametrize("row", ["fifo", "im-lemn"])
 def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
-    settings = tiny(files, babi_table.ROWS[row])
+    settings = tiny(files, babi_cells.ROWS[row])
     trained = babi.train(settings, tmp_path / "run", jit_compile=False)
     history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["phase"] for line in history] == [p.name for p in settings.phases()]
@@ -49,7 +49,7 @@ def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
     result = babi.score(loaded, files["test"])
     assert result == babi.score(trained, files["test"])
     assert result["questions"] == 40
-    assert result["policy"] == babi_table.ROWS[row].policy
+    assert result["policy"] == babi_cells.ROWS[row].policy
     assert babi.score(loaded, files["test"], slots=40)["support_recall"] == 100
 
 
@@ -82,16 +82,16 @@ def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
             pages.append(int(Path("/proc/self/statm").read_text().split()[1]))
 
     lengths = {**TINY["lemn"], "roomy": 8, "policy": 8, "polish": 80 * 8}
-    settings = dataclasses.replace(tiny(files, babi_table.ROWS["s-lemn"]), episodes=lengths)
+    settings = dataclasses.replace(tiny(files, babi_cells.ROWS["s-lemn"]), episodes=lengths)
     babi.train(settings, tmp_path / "run", callbacks=lambda *_: [Count()], jit_compile=False)
     assert len(pages) > 80
     assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
 
 def test_a_reader_is_trained_once(files, tmp_path, small_batches):
-    first = tiny(files, babi_table.ROWS["fifo"])
+    first = tiny(files, babi_cells.ROWS["fifo"])
     babi.train(first, tmp_path / "first", jit_compile=False)
-    second = tiny(files, babi_table.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
+    second = tiny(files, babi_cells.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
     assert [phase.name for phase in second.phases()] == ["roomy", "policy", "polish"]
     babi.train(second, tmp_path / "second", jit_compile=False)
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
@@ -206,7 +206,7 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
             seen.append((phase, next(iter(trainee.batches(index, phase, 0)))))
 
     monkeypatch.setattr(babi, "run_loop", look)
-    settings = tiny(files, babi_table.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
+    settings = tiny(files, babi_cells.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
     babi.train(settings)
     for phase, batch in seen:
         assert all(len(values) == phase.batch_size for values in batch.values())

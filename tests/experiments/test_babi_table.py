@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lemn_tf.experiments import babi_table
+from lemn_tf.experiments import babi_cells
 from lemn_tf.experiments.babi_table import BabiTable
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
@@ -20,37 +20,13 @@ def test_given_stories_are_not_mixed_with_others(files, tmp_path):
         table.prepare(other)
 
 
-def test_the_plan():
-    cells = babi_table.plan(["st-lemn"], ["noisy-5"], seeds=2)
-    assert [cell.name for cell in cells] == [
-        "fifo-noisy-5-seed0",
-        "fifo-noisy-5-seed1",
-        "st-lemn-noisy-5-seed0",
-        "st-lemn-noisy-5-seed1",
-    ]
-    everything = babi_table.plan(list(babi_table.ROWS), None, seeds=3)
-    trained = sum(len(row.episodes) for row in babi_table.ROWS.values())
-    assert len(everything) == 3 * trained
-    own = babi_table.plan(["st-lemn-paper"], ["original-5", "large-10"])
-    seeds = {"original": [], "large": []}
-    for cell in own:
-        seeds[cell.variant] += [cell.seed] if cell.first else []
-    assert seeds == {"original": [0, 1, 2], "large": [0, 1, 2, 3, 4]}
-    known = {cell.name for cell in everything}
-    assert all(cell.first is None or cell.first.name in known for cell in everything)
-    with pytest.raises(ValueError, match="unknown columns"):
-        babi_table.plan(["st-lemn"], ["noisy-8"], seeds=1)
-    with pytest.raises(ValueError, match="st-lemn-both is not trained on large-10"):
-        babi_table.plan(["st-lemn-both"], ["large-10"])
-
-
 def test_the_actor_critic_explores_more_on_original(tmp_path):
     for row, column, entropy in (
         ("st-lemn-a2c", "original-5", 0.04),
         ("st-lemn-a2c", "noisy-5", 0.03),
         ("st-lemn", "original-5", 0.1),
     ):
-        cell = babi_table.plan([row], [column], seeds=1)[-1]
+        cell = babi_cells.plan([row], [column], seeds=1)[-1]
         table = BabiTable(tmp_path, tmp_path)
         policy, last = table.settings(cell).phases()[-2:]
         assert (policy.entropy, last.entropy) == (entropy, entropy)
@@ -58,7 +34,7 @@ def test_the_actor_critic_explores_more_on_original(tmp_path):
 
 def test_a_result_of_another_recipe_is_not_kept(tmp_path):
     """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
-    noisy, cell = babi_table.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
+    noisy, cell = babi_cells.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
     table, path = BabiTable(tmp_path, tmp_path), tmp_path / f"{cell.name}.json"
     assert not table.is_done(cell)
     lengths = table.settings(cell).episodes

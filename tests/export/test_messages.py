@@ -19,16 +19,28 @@ OFFICIAL = {
     **vars(prediction_log_pb2),
     "TensorProto": tf.make_tensor_proto(0).__class__,
 }
+OFFICIAL |= {
+    "PackedResponse": OFFICIAL["PredictResponse"],
+    "PackedTensor": OFFICIAL["TensorProto"],
+    "TensorShapeProto": tf.TensorShape([]).as_proto().__class__,
+}
 OURS = [name for name in vars(messages) if name in OFFICIAL and name[0].isupper()]
 
 
+def wire(field) -> str:
+    """How a field's values are laid out: with their length before them, or not."""
+    kinds = (field.TYPE_STRING, field.TYPE_BYTES, field.TYPE_MESSAGE)
+    if field.type in kinds or (field.is_repeated and field.is_packed):
+        return "length first"
+    return "a varint" if field.type not in (field.TYPE_FLOAT, field.TYPE_DOUBLE) else "fixed"
+
+
 def fields(descriptor, seen=()):
-    """Every field below a message: path to number, kind of value and whether it is repeated."""
+    """Every field below a message: path to number and layout."""
     found = {}
     for field in descriptor.fields:
         inner = field.message_type
-        kind = "enum or int32" if field.type in (field.TYPE_ENUM, field.TYPE_INT32) else field.type
-        found[field.name] = (field.number, kind, field.is_repeated)
+        found[field.name] = (field.number, wire(field))
         if inner is not None and inner.name not in seen:
             below = fields(inner, (*seen, inner.name)).items()
             found |= {f"{field.name}.{name}": value for name, value in below}
@@ -47,7 +59,7 @@ def test_nothing_is_lost_between_them():
     request = predict_pb2.PredictRequest(output_filter=["keep"])
     request.model_spec.name, request.model_spec.version.value = "babi", 7
     request.inputs["x"].CopyFrom(tf.make_tensor_proto([1.5, 2.5]))
-    request.inputs["half"].CopyFrom(tf.make_tensor_proto(3.0, tf.float16))  # half_val is theirs
+    request.inputs["half"].CopyFrom(tf.make_tensor_proto([3.0], tf.float16))  # half_val is theirs
     body = request.SerializeToString(deterministic=True)
     ours = messages.PredictRequest.FromString(body)
     assert (ours.model_spec.name, ours.model_spec.version.value) == ("babi", 7)

@@ -10,8 +10,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from lemn_tf import memory
-from lemn_tf.export import export
+from lemn_tf.export import export, text_servable
 from lemn_tf.export import savedmodel as savedmodel_module
+from lemn_tf.export.packed import Packing
 
 STATE = {
     "ids": (tf.int64, [None, 5]),
@@ -193,6 +194,8 @@ def test_any_bytes_may_be_observed_and_come_back_as_text(served, item):
     [
         ("ids", lambda x: x + 99),
         ("ids", lambda x: x - 99),
+        ("ids", lambda x: x[:, ::-1]),
+        ("ids", lambda x: tf.concat([x[:, :1], x[:, :1], x[:, 2:]], 1)),
         ("clock", lambda x: -x),
         ("clock", lambda x: x * 0 + tf.int64.max),
         ("entries__tokens", lambda x: x + 1000),
@@ -215,6 +218,26 @@ def test_a_state_that_cannot_be_is_refused_by_name(make, served, call, name, cha
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}: expected"):
         function(**{**state, name: change(state[name])}, **more)
     function(**state, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ids", lambda x: x[:, ::-1]),
+        ("ids", lambda x: x * 0),
+        ("carry", lambda x: x * np.nan),
+        ("clock", lambda x: -x),
+    ],
+)
+def test_a_forged_packed_state_is_refused(make, model, served, name, change):
+    """With a right checksum: what is inside is checked like any other state."""
+    packing = Packing.of(text_servable(model))
+    state = read(served, make.sentences(7))
+    forged = packing.pack({**state, name: change(state[name])})
+    for call, more in (("observe_packed", "item"), ("answer_packed", "question")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}: expected"):
+            getattr(served, call)(state=forged, **{more: tf.constant(["Mary left."])})
+    assert served.unpack(state=packing.pack(state))["clock"].numpy() == [7]
 
 
 def test_wrong_shapes_are_refused(make, served):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from lemn_tf.pipelines import documents
+
 TEXTS = {
     "Pisa.txt": "The tower of Pisa leans. It stands in “Pisa”, a town in Italy's north-west.\n"
     "Pisa has 90,000 people (2019) and AC/DC played there in 1996. Italy is a country.",
@@ -54,12 +56,24 @@ def write(folder: Path, records: list[dict], **header: Any) -> tuple[Path, Path]
     return qa, evidence
 
 
-@pytest.fixture
-def made(tmp_path):
+def written(folder: Path) -> SimpleNamespace:
     """Question file and evidence folder of five questions, and what to write others with."""
-    qa, evidence = write(tmp_path, RECORDS)
+    qa, evidence = write(folder, RECORDS)
 
     def other(records: list[dict], name: str = "other", **header: Any) -> Path:
-        return write(tmp_path / name, records, **header)[0]
+        return write(folder / name, records, **header)[0]
 
     return SimpleNamespace(qa=qa, evidence=evidence, record=record, write=other, texts=TEXTS)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Tiny files, to be changed at will: see `written`."""
+    return written(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory):
+    """The collection of such files, for all tests that change nothing."""
+    files = written(tmp_path_factory.mktemp("documents"))
+    return documents.read(files.qa, files.evidence)

@@ -16,8 +16,8 @@ TWO_STORIES = (
     "2 Where is Mary?\tnobody-knows\n"
     "3 Mary went to the garden.\n"
     "4 Where is the milk? \tgarden\t1 3\n"
-    "1 What is this?\tmilk,football\t\n"
-    "2 John left.\n"
+    "1 John left.\n"
+    "2 What is this?\tmilk,football\t\n"
 )
 STORIES = [
     Story(
@@ -27,7 +27,7 @@ STORIES = [
             Question("Where is the milk?", "garden", (0, 1), 2),
         ),
     ),
-    Story(("John left.",), (Question("What is this?", "milk,football", (), 0),)),
+    Story(("John left.",), (Question("What is this?", "milk,football", (), 1),)),
 ]
 
 
@@ -90,7 +90,7 @@ def test_bytes_that_are_not_utf8_do_not_stop_reading(tmp_path):
         ("1 A.\n\n2 Where?\tgarden\tone\n", 3, "line numbers of earlier facts .* got 'one'"),
         ("1 A.\n2 Where?\tgarden\t3\n3 B.\n", 2, "line numbers of earlier facts .* got '3'"),
         ("1 A.\n2 Q?\tx\t1\n3 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
-        ("1 A.\n1 Q?\tx\t1\n", 2, "line numbers of earlier facts .* got '1'"),
+        ("1 A.\n1 B.\n2 Q?\tx\t2\n", 3, "line numbers of earlier facts .* got '2'"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, content, line, message):
@@ -144,7 +144,7 @@ def test_encode(tmp_path):
     ]
     assert vocabulary.text(data["questions"])[0, 1] == b"where is the milk"
     np.testing.assert_array_equal(data["length"], [2, 1])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 2], [1, -1]])
     answer = vocabulary.lookup(["garden", "milk,football"]).numpy()
     np.testing.assert_array_equal(data["answers"], [[-1, answer[0]], [answer[1], -1]])
     np.testing.assert_array_equal(data["support"], [[[-1, -1], [0, 1]], [[-1, -1], [-1, -1]]])
@@ -155,10 +155,10 @@ def test_encode_with_stored_questions():
     data = babi.encode(STORIES, vocabulary, store_questions=True)
     assert vocabulary.text(data["items"]).numpy().tolist() == [
         [b"mary got the milk", b"where is mary", b"mary went to the garden", b"where is the milk"],
-        [b"what is this", b"john left", b"", b""],
+        [b"john left", b"what is this", b"", b""],
     ]
     np.testing.assert_array_equal(data["length"], [4, 2])
-    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [0, -1]])
+    np.testing.assert_array_equal(data["ask_at"], [[1, 3], [1, -1]])
     np.testing.assert_array_equal(data["support"][0], [[-1, -1], [0, 2]])
 
 

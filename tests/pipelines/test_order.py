@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from lemn_tf.pipelines import documents
 from lemn_tf.pipelines.order import Order, chunks
 
 SIZES = np.random.default_rng(0).integers(1, 1000, 500)
 
 
-def test_a_document_of_many_questions_has_several_rows(made):
-    rows = chunks(documents.read(made.qa, made.evidence), 2)
+def test_a_document_of_many_questions_has_several_rows(collection):
+    rows = chunks(collection, 2)
     assert rows.tolist() == [[0, 0, 1], [0, 3, -1], [1, 2, 4]]
 
 

@@ -11,12 +11,7 @@ from lemn_tf.pipelines.embeddings import Words
 from lemn_tf.pipelines.spans import Layout
 
 WORDS = Words(["the", "pisa", "italy", "beatles", "tower"])
-LAYOUT = Layout(slot_words=6, questions=2, spans=4)
-
-
-@pytest.fixture
-def collection(made):
-    return documents.read(made.qa, made.evidence)
+LAYOUT = Layout(slot_words=6, questions=2, spans=4, longest=2)
 
 
 def by_question(data):
@@ -30,7 +25,7 @@ def by_question(data):
 
 @pytest.mark.parametrize("slots", [None, 8])
 def test_what_comes_back_is_what_was_written(collection, tmp_path, slots):
-    layout = Layout(slot_words=6, questions=2, spans=4, slots=slots)
+    layout = Layout(slot_words=6, questions=2, spans=4, slots=slots, longest=2)
     path = tmp_path / "new" / "train.tfrecord"
     assert records.write(path, collection, WORDS, layout) == 3
     fresh = by_question(spans.dataset(collection, WORDS, 3, layout))
@@ -42,9 +37,15 @@ def test_what_comes_back_is_what_was_written(collection, tmp_path, slots):
         assert kinds[0] == kinds[1]
 
 
-def test_shuffling_repeating_and_dropping(collection, tmp_path):
-    path = tmp_path / "train.tfrecord"
+@pytest.fixture(scope="module")
+def path(collection, tmp_path_factory):
+    """A file written once for the tests below."""
+    path = tmp_path_factory.mktemp("records") / "train.tfrecord"
     records.write(path, collection, WORDS, LAYOUT)
+    return path
+
+
+def test_shuffling_repeating_and_dropping(path):
     data = records.read(path, WORDS, 2, LAYOUT, drop_remainder=True)
     assert data.cardinality() == 1
     endless = records.read(path, WORDS, 2, LAYOUT, shuffle_seed=1, repeat=True)
@@ -52,9 +53,7 @@ def test_shuffling_repeating_and_dropping(collection, tmp_path):
     assert set(seen) == {0, 1}
 
 
-def test_another_vocabulary_or_layout_is_refused(collection, tmp_path):
-    path = tmp_path / "train.tfrecord"
-    records.write(path, collection, WORDS, LAYOUT)
+def test_another_vocabulary_or_layout_is_refused(path, tmp_path):
     with pytest.raises(ValueError, match=r"train\.tfrecord: expected vocabulary"):
         records.read(path, Words(["x"]), 2, LAYOUT)
     with pytest.raises(ValueError, match=r"train\.tfrecord: expected layout"):
@@ -71,8 +70,7 @@ def test_a_failed_write_leaves_nothing(made, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_note_says_how_it_was_made(collection, tmp_path):
-    records.write(tmp_path / "x", collection, WORDS, LAYOUT)
-    note = json.loads((tmp_path / "x.json").read_text())
+def test_the_note_says_how_it_was_made(path):
+    note = json.loads(path.with_name("train.tfrecord.json").read_text())
     assert note["records"] == 3
     assert note["layout"]["slot_words"] == 6

@@ -1,7 +1,11 @@
 """Documents as episodes: the arrays, the labels, and the order of batches."""
 
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from lemn_tf.pipelines import documents, spans
 from lemn_tf.pipelines.answers import normalize
@@ -9,15 +13,17 @@ from lemn_tf.pipelines.embeddings import Words
 from lemn_tf.pipelines.spans import Layout
 
 WORDS = Words(["the", "pisa", "italy", "beatles", "tower"])
+LAYOUT = Layout(questions=4, spans=6, longest=3)
 
 
-@pytest.fixture
-def collection(made):
-    return documents.read(made.qa, made.evidence)
+@functools.cache
+def _batches(collection, layout, size):
+    return list(spans.dataset(collection, WORDS, size, layout).as_numpy_iterator())
 
 
-def batches(collection, layout, size=2, **options):
-    return list(spans.dataset(collection, WORDS, size, layout, **options).as_numpy_iterator())
+def batches(collection, layout, size=2):
+    """All batches; those of the same arguments are made once for all tests."""
+    return _batches(collection, layout, size)
 
 
 def answer_texts(collection, batch, row, place):
@@ -31,13 +37,13 @@ def answer_texts(collection, batch, row, place):
 
 
 def test_shapes_and_padding(collection):
-    (batch,) = batches(collection, Layout(slot_words=10, questions=4, spans=6))
+    (batch,) = batches(collection, LAYOUT)
     steps = batch["items"]["words"].shape[1]
-    assert batch["items"]["chars"].shape == (2, steps, 10, 16)
-    assert batch["items"]["features"].shape == (2, steps, 10, 6)
+    assert batch["items"]["chars"].shape == (2, steps, 20, 16)
+    assert batch["items"]["features"].shape == (2, steps, 20, 6)
     assert batch["questions"]["words"].shape == (2, 4, 30)
     assert batch["answers"].shape == (2, 4, 6, 3)
-    assert batch["offsets"].shape == (2, steps, 10, 2)
+    assert batch["offsets"].shape == (2, steps, 20, 2)
     np.testing.assert_array_equal(batch["ask_at"] >= 0, batch["question"] >= 0)
     for row, length in enumerate(batch["length"]):
         words = batch["items"]["words"][row]
@@ -52,7 +58,7 @@ def test_shapes_and_padding(collection):
 
 @pytest.mark.parametrize("sentences", [False, True])
 def test_offsets_give_back_every_word(collection, sentences):
-    (batch,) = batches(collection, Layout(slot_words=7, sentences=sentences))
+    (batch,) = batches(collection, Layout(slot_words=6, longest=3, sentences=sentences))
     for row, number in enumerate(batch["document"]):
         document = collection[number]
         offsets = batch["offsets"][row].reshape(-1, 2)
@@ -64,7 +70,7 @@ def test_offsets_give_back_every_word(collection, sentences):
 
 
 def test_labels_are_the_right_answers_and_all_of_them(collection):
-    (batch,) = batches(collection, Layout())
+    (batch,) = batches(collection, LAYOUT)
     found = {}
     for row in range(2):
         for place, number in enumerate(batch["question"][row]):
@@ -83,7 +89,7 @@ def test_labels_are_the_right_answers_and_all_of_them(collection):
 
 
 def test_the_first_occurrence_alone(collection):
-    (batch,) = batches(collection, Layout(first_only=True))
+    (batch,) = batches(collection, Layout(first_only=True, longest=2))
     assert (np.sum(batch["answers"][..., 0] >= 0, axis=-1) <= 1).all()
     row, place = np.argwhere(batch["question"] == 2)[0]
     assert answer_texts(collection, batch, row, place) == ["Beatles"]
@@ -102,7 +108,7 @@ def test_answers_across_the_end_of_a_slot_are_told(made):
 
 
 def test_sentences_begin_slots(collection):
-    (batch,) = batches(collection, Layout(slot_words=6, sentences=True))
+    (batch,) = batches(collection, Layout(slot_words=6, longest=3, sentences=True))
     row = int(np.flatnonzero(batch["document"] == 0)[0])
     document, offsets = collection[0], batch["offsets"][row]
     firsts = [document.between(*pair) for pair in offsets[: batch["length"][row], 0]]
@@ -113,21 +119,21 @@ def test_sentences_begin_slots(collection):
 
 
 def test_max_words_and_fixed_slots(collection):
-    (cut,) = batches(collection, Layout(slot_words=5, max_words=12))
+    (cut,) = batches(collection, Layout(slot_words=5, max_words=12, longest=1))
     assert cut["length"].tolist() == [3, 3]
     assert np.sum(cut["items"]["words"] > 0) == 24
-    (fixed,) = batches(collection, Layout(slot_words=5, slots=2))
+    (fixed,) = batches(collection, Layout(slot_words=5, slots=2, longest=1))
     assert fixed["items"]["words"].shape[1] == 2
     assert fixed["length"].tolist() == [2, 2]
     np.testing.assert_array_equal(fixed["items"]["stem"], cut["items"]["stem"][:, :2])
     assert fixed["answers"][..., 0].max() < 2
-    (long,) = batches(collection, Layout(slot_words=5, slots=50))
+    (long,) = batches(collection, Layout(slot_words=5, slots=50, longest=1))
     assert long["items"]["words"].shape[1] == 50
 
 
 def test_a_document_alone_is_as_in_a_batch(collection):
-    (both,) = batches(collection, Layout())
-    for one in batches(collection, Layout(), size=1):
+    (both,) = batches(collection, LAYOUT)
+    for one in batches(collection, LAYOUT, size=1):
         row = int(np.flatnonzero(both["document"] == one["document"][0])[0])
         steps = one["length"][0]
         for name in ("words", "chars", "stem", "features", "idf"):
@@ -139,14 +145,14 @@ def test_a_document_alone_is_as_in_a_batch(collection):
 
 
 def test_more_questions_than_places(collection):
-    out = batches(collection, Layout(questions=2), size=1)
+    out = batches(collection, Layout(questions=2, longest=1), size=1)
     asked = [(b["document"][0], int(q)) for b in out for q in b["question"][0] if q >= 0]
     assert sorted(asked) == [(0, 0), (0, 1), (0, 3), (1, 2), (1, 4)]
 
 
 def test_resuming_gives_the_same_batches(collection):
     options = {"shuffle_seed": 4, "repeat": True}
-    layout = Layout(questions=1)
+    layout = Layout(questions=1, longest=1)
 
     def order(start, count):
         data = spans.dataset(collection, WORDS, 2, layout, start=start, **options)
@@ -159,18 +165,19 @@ def test_resuming_gives_the_same_batches(collection):
 
 
 def test_the_training_rule_of_the_paper(collection):
-    kept, counts = spans.select(collection, WORDS, Layout(), within=10)
+    kept, counts = spans.select(collection, WORDS, LAYOUT, within=10)
     assert counts == {"kept": 1, "later": 3, "crossing": 0, "absent": 1}
     assert [kept.questions[i].id for entry in kept.entries for i in entry.questions] == ["tc_3"]
-    kept, counts = spans.select(collection, WORDS, Layout())
+    kept, counts = spans.select(collection, WORDS, LAYOUT)
     assert counts == {"kept": 4, "later": 0, "crossing": 0, "absent": 1}
     assert len(kept) == 2
 
 
 def test_idf_counts_documents(collection):
-    idf = spans.count_idf(collection, WORDS)
-    (batch,) = batches(collection, Layout(), idf=idf)
-    words, values = batch["items"]["words"], batch["items"]["idf"]
+    idf = spans.count_idf(collection, WORDS, LAYOUT)
+    encoded = next(iter(spans.encoded(collection, WORDS, 2, LAYOUT)))
+    batch = spans.finish(encoded, WORDS, idf)
+    words, values = batch["items"]["words"].numpy(), batch["items"]["idf"].numpy()
     assert np.allclose(values[words == 1], np.log(3 / 3))  # "the" is in both
     assert np.allclose(values[words == 2], np.log(3 / 2))  # "Pisa" in one
     assert (values[words == 0] == 0).all()
@@ -182,17 +189,12 @@ def test_empty_and_odd_documents(made):
     (folder / "Odd.txt").write_bytes(b"\xef\xbb\xbfcaf\xe9 \xff\xfe x\n\n\t Italy\xe2\x80\x99s ")
     records = [made.record(1, "Where?", ["Italy"], "Empty.txt", "Odd.txt")]
     collection = documents.read(made.write(records), made.evidence)
-    (batch,) = batches(collection, Layout())
+    (batch,) = batches(collection, LAYOUT)
     lengths = dict(zip(batch["document"].tolist(), batch["length"].tolist(), strict=True))
     assert lengths == {0: 0, 1: 1}
     row = int(np.flatnonzero(batch["document"] == 1)[0])
     assert answer_texts(collection, batch, row, 0) == ["Italy"]
-    (alone,) = batches(
-        documents.read(
-            made.write([made.record(1, "Where?", ["Italy"], "Empty.txt")]), made.evidence
-        ),
-        Layout(),
-    )
+    alone = batches(collection, LAYOUT, size=1)[0]
     assert alone["items"]["words"].shape == (1, 1, 20)
     assert alone["ask_at"][0, 0] == 0
 
@@ -200,13 +202,15 @@ def test_empty_and_odd_documents(made):
 def test_binary_documents_are_named(made):
     (made.evidence / "wikipedia" / "Pisa.txt").write_bytes(b"text then\n \0 binary")
     collection = documents.read(made.qa, made.evidence)
-    with pytest.raises(Exception, match=r"(?s)binary data in.*Pisa\.txt"):
-        batches(collection, Layout())
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)binary data in.*Pisa\.txt"):
+        batches(collection, LAYOUT)
 
 
 def test_bad_arguments_are_refused(collection):
     with pytest.raises(ValueError, match="slot_words >= 1, got 0"):
         Layout(slot_words=0)
+    with pytest.raises(ValueError, match="at least one document with a question"):
+        spans.dataset(dataclasses.replace(collection, entries=()), WORDS, 1)
     with pytest.raises(ValueError, match="batch_size >= 1"):
         spans.dataset(collection, WORDS, 0)
     with pytest.raises(ValueError, match="a weight for each of 1 question files, got 2"):

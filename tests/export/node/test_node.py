@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lemn_tf import from_preset
+from lemn_tf import load
 from lemn_tf.export import export
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_story_of_the_readme(workplace, tmp_path):
     story = re.search(r"lemn chat models/babi\n((?:    .*\n)+)", README)[1]
     lines = [line.split("   ")[0] for line in re.findall(r"> (.*)", story)]
     dropped = [int(id) for id in re.findall(r"(?:not kept|dropped): (\d+)", story)]
-    model = export(from_preset("babi-noisy-st-lemn-5"), tmp_path / "babi" / "1")
+    model = export(load("babi-noisy-st-lemn-5"), tmp_path / "babi" / "1")
     done = run(["node", "replay.js", str(model)], cwd=workplace, input="\n".join(lines))
     said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(said) == len(lines), done.stderr[-2000:]

@@ -9,7 +9,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from lemn_tf.export.limits import Limits
 from lemn_tf.export.server import Server
+
+LIMITS = Limits(rows=100, request_bytes=1 << 20, answer_bytes=1 << 20)
 
 
 class Toy(tf.Module):
@@ -95,7 +98,7 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(toy):
-    with Server(toy, port=0, rest_port=0, labels={"stable": 1}, most_bytes=1 << 20) as server:
+    with Server(toy, port=0, rest_port=0, labels={"stable": 1}, limits=LIMITS) as server:
         yield server
 
 

@@ -15,6 +15,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from lemn_tf.export.limits import Limits
 from lemn_tf.export.server import Server
 
 Code = grpc.StatusCode
@@ -58,29 +59,46 @@ def slow(steps):
     return message
 
 
-LONG = 1000
-"""Steps of `slow` that take most of a second or more."""
+LONG, ENDLESS = 1000, 10**8
+"""Steps of `slow` that take most of a second or more, and that nobody waits for."""
 
 
-def test_deadlines(tools, toy):
-    with (
-        Server(toy, port=0, rest_port=0, timeout=0.2) as server,
-        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
-    ):
+@pytest.fixture(scope="module")
+def hasty(toy):
+    with Server(toy, port=0, rest_port=0, limits=Limits(seconds=2)) as server:
+        for _ in range(2):  # the first time is longer
+            answer = requests.post(f"{server.rest_url}/v1/models/toy:predict", json=steps(1))
+        assert answer.json() == {"outputs": [1]}
+        yield server
+
+
+def steps(number):
+    return {"signature_name": "slow", "inputs": [number]}
+
+
+def test_a_deadline_ends_the_work(tools, hasty):
+    """Over REST it is the server's; over gRPC the caller may have a shorter one, or none."""
+    url = f"{hasty.rest_url}/v1/models/toy:predict"
+    with grpc.insecure_channel(f"127.0.0.1:{hasty.port}") as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        stub.Predict(slow(1))
-        assert tools.refused(stub.Predict, slow(LONG), timeout=0.2)[0] is Code.DEADLINE_EXCEEDED
-        url = f"{server.rest_url}/v1/models/toy:predict"
-        answer = requests.post(url, json={"signature_name": "slow", "inputs": [LONG]})
-        assert answer.status_code == 504
-        assert "error" in answer.json()
-        assert stub.Predict(slow(1), timeout=60).outputs["done"].int_val[0] == 1
+        for timeout in (0.3, None):
+            code, _ = tools.refused(stub.Predict, slow(ENDLESS), timeout=timeout)
+            assert code is Code.DEADLINE_EXCEEDED
+            assert stub.Predict(slow(1), timeout=10).outputs["done"].int_val[0] == 1
+    answer = requests.post(url, json=steps(ENDLESS))
+    assert answer.status_code == 504
+    assert "error" in answer.json()
+    assert requests.post(url, json=steps(1)).json() == {"outputs": [1]}
+    time.sleep(0.5)
+    before = time.process_time()  # the server is in this process
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.25, "something is still working"
 
 
 def test_stop_finishes_what_is_under_way(tools, toy):
     server = Server(toy, port=0, rest_port=0)
     url = f"{server.rest_url}/v1/models/toy:predict"
-    body = {"signature_name": "slow", "inputs": [1]}
+    body = steps(1)
     requests.post(url, json=body)  # prepares the signature
     with (
         futures.ThreadPoolExecutor(2) as pool,
@@ -108,3 +126,52 @@ def test_ports_in_use(toy):
             Server(toy, port=0, rest_port=port)
         with pytest.raises(OSError, match=f"127.0.0.1:{port} for gRPC"):
             Server(toy, port=port, rest_port=0)
+
+
+def test_a_request_that_does_not_come_whole(hasty):
+    """Nothing, half a head, a head without its body: closed in time, one and all."""
+    starts = [b"", b"GET /v1/mod", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"]
+    waiting = [socket.create_connection(("127.0.0.1", hasty.rest_port), 10) for _ in starts]
+    start = time.monotonic()
+    for connection, sent in zip(waiting, starts, strict=True):
+        connection.sendall(sent)
+    for connection in waiting:
+        while connection.recv(4096):
+            pass
+        connection.close()
+    assert 1 < time.monotonic() - start < 8
+
+
+def test_a_connection_stays_open_between_requests(hasty):
+    with requests.Session() as session:
+        url = f"{hasty.rest_url}/v1/models/toy"
+        for _ in range(3):
+            assert session.get(url).status_code == 200
+            time.sleep(0.8)
+        assert session.get(url).status_code == 200
+
+
+def test_two_lengths_for_one_body(hasty):
+    head = b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+    with socket.create_connection(("127.0.0.1", hasty.rest_port), 10) as connection:
+        connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        assert b" 400 " in connection.recv(4096).split(b"\r\n")[0]
+
+
+def test_limits(tools, url, stub, server):
+    rows = {"x": [[1, 2, 3, 4]] * 101, "text": ["a"] * 101}
+    answer = requests.post(f"{url}:predict", json={"inputs": rows})
+    assert answer.status_code == 400
+    assert "at most 100 rows" in answer.json()["error"]
+    message = tools.request(x=tools.x, text=tools.text)
+    message.inputs["x"].tensor_content = b""
+    message.inputs["x"].float_val.extend([3.0])
+    for dims in (message.inputs[name].tensor_shape.dim for name in ("x", "text")):
+        dims[0].size = 1 << 20  # one value stands for all
+    code, details = tools.refused(stub.Predict, message)
+    assert code is Code.INVALID_ARGUMENT
+    assert "at most 100 rows" in details
+    long = np.array([b"x" * 400_000] * 2, object)  # which come back three times over
+    code, details = tools.refused(stub.Predict, tools.request(x=tools.x, text=long))
+    assert code is Code.RESOURCE_EXHAUSTED
+    assert "answer" in details

@@ -10,6 +10,7 @@ import pytest
 from lemn_tf.export.errors import Code, ServingError
 from lemn_tf.export.loaded import LoadedModel
 from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.gate import Gate
 
 
 class Doubles:
@@ -17,16 +18,24 @@ class Doubles:
 
     def __init__(self):
         self.inputs, self.batches, self.calls, self.go = {"x": None}, True, [], threading.Event()
+        self.wait = True
 
     def rows(self, arrays):
         return len(arrays["x"])
 
-    def __call__(self, arrays):
+    def steps(self, arrays):
+        return 1
+
+    def __call__(self, arrays, deadline=None):
         self.calls.append(arrays["x"].shape)
-        assert self.go.wait(10)
+        assert not self.wait or self.go.wait(10)
         if (arrays["x"] < 0).any():
             raise ServingError(Code.INVALID_ARGUMENT, "x: negative")
         return {"y": 2 * arrays["x"]}
+
+
+def waiting_in(batcher):
+    return sum(len(lane.queue) for lane in batcher.lanes.values())
 
 
 def crowd(batcher, arrays, deadline=None):
@@ -37,7 +46,7 @@ def crowd(batcher, arrays, deadline=None):
             waiting.append(pool.submit(batcher.run, {"x": np.array(array)}, deadline))
             limit = time.monotonic() + 5
             while time.monotonic() < limit and not (
-                batcher.signature.calls and len(batcher._queue) >= number
+                batcher.signature.calls and waiting_in(batcher) >= number
             ):
                 time.sleep(0.001)
         batcher.signature.go.set()
@@ -65,15 +74,49 @@ def test_one_bad_request_does_not_fail_the_others():
 
 
 def test_only_requests_of_one_shape_are_joined_and_only_so_many_rows():
-    batcher = Batcher(Doubles(), most_rows=3)
-    crowd(batcher, [[[1]], [[1, 1]], [[2]], [[2, 2]], [[3]] * 2, [[4]]])
-    assert sorted(batcher.signature.calls) == [(1, 1), (1, 1), (2, 2), (3, 1)]
+    batcher = Batcher(Doubles(), batch_rows=3)
+    arrays = [[[1]], [[2]], [[3]] * 2, [[4]]]
+    results = [w.result() for w in crowd(batcher, arrays)]
+    assert [outputs["y"].shape for outputs, _ in results] == [(1, 1), (1, 1), (2, 1), (1, 1)]
+    assert sorted(batcher.signature.calls) == [(1, 1), (1, 1), (3, 1)]
+
+
+def test_nobody_waits_for_a_request_of_another_shape():
+    """One that takes for ever has a lane of its own, and so has a large one."""
+    batcher = Batcher(Doubles(), batch_rows=4)
+    with futures.ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(batcher.run, {"x": np.array([[1, 1]])})
+        large = pool.submit(batcher.run, {"x": np.ones([9])})
+        limit = time.monotonic() + 5
+        while len(batcher.signature.calls) < 2 and time.monotonic() < limit:
+            time.sleep(0.001)
+        batcher.signature.wait = False
+        assert batcher.run({"x": np.array([5])})[0]["y"].tolist() == [10]
+        assert not slow.done()
+        assert not large.done()
+        batcher.signature.go.set()
+        assert slow.result()[0]["y"].tolist() == [[2, 2]]
+        assert large.result()[1] == 1
+
+
+def test_too_many_large_ones_are_sent_away():
+    batcher = Batcher(Doubles(), batch_rows=4, gate=Gate(inside=1, waiting=1))
+    with futures.ThreadPoolExecutor(2) as pool:
+        large = [pool.submit(batcher.run, {"x": np.ones([9])}) for _ in range(2)]
+        limit = time.monotonic() + 5
+        while batcher.gate._here < 2 and time.monotonic() < limit:
+            time.sleep(0.001)
+        with pytest.raises(ServingError, match="try later"):
+            batcher.run({"x": np.ones([9])})
+        batcher.signature.go.set()
+        futures.wait(large)
+    assert batcher.run({"x": np.ones([9])})[0]["y"].tolist() == [2] * 9
 
 
 def test_a_leader_waits_for_those_who_ask_again():
     batcher = Batcher(Doubles())
     crowd(batcher, [[1], [2], [3]])
-    batcher._took = 10.0  # as if the model were slow: they come well within that time
+    batcher.lanes[((),)].took = 10.0  # as if the model were slow: they come well within that time
     with futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda n: batcher.run({"x": np.array([n])}), [4, 5]))
     assert [batch for _, batch in results] == [2, 2]
@@ -85,7 +128,7 @@ def test_a_leader_soon_stops_waiting_for_those_who_left():
     crowd(batcher, [[n] for n in range(9)])
     for _ in range(3):
         assert batcher.run({"x": np.array([4])})[1] == 1
-    batcher._took = 60.0
+    batcher.lanes[((),)].took = 10.0
     start = time.monotonic()
     assert batcher.run({"x": np.array([5])})[1] == 1
     assert time.monotonic() - start < 30

@@ -12,6 +12,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from lemn_tf.export.errors import ServingError
 from lemn_tf.export.server import Catalog, Server
 
 
@@ -75,6 +76,7 @@ def test_a_new_version_takes_over_without_a_dropped_request(tools, toy, tmp_path
         newest = requests.get(url).json()["model_version_status"][0]
         assert newest["status"]["error_code"] == "UNKNOWN"
         assert newest["status"]["error_message"]
+        assert str(tmp_path) not in newest["status"]["error_message"]
         answer = requests.post(f"{url}:predict", json={"inputs": tools.good}).json()
         assert answer["outputs"]["version"] == [2]
 
@@ -93,7 +95,7 @@ def test_a_retired_version_is_freed_by_its_last_user(toy, tmp_path):
         catalog._refresh(catalog.models["toy"], wait_until_stable=False)
         assert list(catalog.models["toy"].loaded) == [2]
         assert old.model.run("scalar", {"n": np.int64(1)})["n"] == 2
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(ServingError, match="closed"):
         old.model.run("scalar", {"n": np.int64(1)})
     catalog.close()
 
@@ -130,3 +132,21 @@ def test_what_a_folder_may_be(toy, tmp_path):
     (tmp_path / "bad" / "1" / "saved_model.pb").write_bytes(b"not a model")
     with pytest.raises(ValueError, match="no version of 'bad' loads"):
         Catalog(tmp_path / "bad")
+
+
+def test_a_restart_serves_the_newest_version_that_loads(toy, tmp_path):
+    base = shutil.copytree(toy, tmp_path / "toy")
+    shutil.copytree(base / "1", base / "2")
+    for number in (3, 4, 5):
+        (base / str(number)).mkdir()
+        (base / str(number) / "saved_model.pb").write_bytes(b"not a model")
+    catalog = Catalog(base, poll=0, keep=1)
+    assert list(catalog.models["toy"].loaded) == [2]
+    states = {number: status.state for number, status in catalog.statuses("toy").items()}
+    assert states == {5: "END", 4: "END", 3: "END", 2: "AVAILABLE"}
+    catalog.close()
+
+
+def test_a_label_of_a_version_that_is_not_there(toy):
+    with pytest.raises(ValueError, match=r"label stable=7: .*there are \[1\]"):
+        Catalog(toy, poll=0, labels={"stable": 7})

@@ -109,6 +109,8 @@ def test_rest_refusals(url, body, says):
         ("GET", "/v1/models/toy/labels/other/metadata", 404),
         ("POST", "/v1/models/other:predict", 404),
         ("POST", f"/v1/models/toy/versions/{2**70}:predict", 400),
+        ("POST", f"/v1/models/toy/versions/{'1' * 4301}:predict", 400),
+        ("GET", f"/v1/models/toy/versions/{'1' * 4301}", 400),
         ("POST", "/v1/models/toy:classify", 501),
         ("POST", "/v1/models/toy", 400),
         ("GET", "/v1/models/toy:predict", 400),

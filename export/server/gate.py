@@ -1,0 +1,51 @@
+"""Large requests go through a gate, a few at a time, so that the others need not wait for them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from lemn_tf.export.errors import Code, ServingError, late
+
+
+class Gate:
+    """Lets a few in at once and a few more wait; the rest is sent away.
+
+    Args:
+        inside: how many may be inside at once; default: one less than there are processors.
+        waiting: how many may wait.
+    """
+
+    def __init__(self, inside: int | None = None, waiting: int = 16):
+        self.inside = max(1, (os.cpu_count() or 2) - 1) if inside is None else inside
+        self.waiting = waiting
+        self._lock, self._free = threading.Lock(), threading.Semaphore(self.inside)
+        self._here = 0
+
+    @contextlib.contextmanager
+    def enter(self, deadline: float | None = None) -> Iterator[None]:
+        """Waits until there is room; raises RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
+
+        Args:
+            deadline: `time.monotonic()` after which nobody wants to get in.
+        """
+        with self._lock:
+            if self._here >= self.inside + self.waiting:
+                raise ServingError(
+                    Code.RESOURCE_EXHAUSTED, "too many large requests are under way: try later"
+                )
+            self._here += 1
+        try:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0)
+            if not self._free.acquire(timeout=left):
+                raise late()
+            try:
+                yield
+            finally:
+                self._free.release()
+        finally:
+            with self._lock:
+                self._here -= 1
