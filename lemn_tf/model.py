@@ -109,9 +109,8 @@ class StreamReader(RetentionTrainer):
 
     def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
         """The same reader, weights and all, over a memory with another policy."""
-        slots = slots or self.memory.slots
-        item = None if self.reader.entry_spec() is not None else self._item
-        return StreamReader(self.reader, slots, policy, self.vocabulary, item)
+        item = self._item if self.reader.entry_spec() is None else None
+        return StreamReader(self.reader, slots or self.memory.slots, policy, self.vocabulary, item)
 
     @property
     def learns(self) -> bool:

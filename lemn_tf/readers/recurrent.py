@@ -30,7 +30,11 @@ class _TwoWays(keras.layers.Layer):
         uniform, orthogonal = keras.initializers.GlorotUniform, keras.initializers.Orthogonal
 
         def twice(make):
-            return lambda shape, dtype: tf.stack([make()(shape[1:], dtype) for _ in range(2)])
+            def initial(shape, dtype):  # drawn in float32: not every type can be made orthogonal
+                both = tf.stack([make()(shape[1:], "float32") for _ in range(2)])
+                return tf.cast(both, dtype)
+
+            return initial
 
         self.kernel = self.add_weight(
             shape=(2, shape[-1], wide), initializer=twice(uniform), name="kernel"
