@@ -53,3 +53,37 @@ def random_past(
     if window is not None:
         keep &= ids >= ask_at[..., None] - window
     return tf.cast(tf.where(keep, ids, EMPTY), tf.int64)
+
+
+def by_question(episode: Episode) -> Episode:
+    """Every question as a stream of its own, and known from the beginning: B * Q rows of one.
+
+    Each item brings the question that will be asked, `asked`, for policies that are
+    `question_aware`. Items must be dicts.
+
+    Args:
+        episode: items, questions and answers `[B, T, ...]` and `[B, Q, ...]`.
+    """
+    if not isinstance(episode["items"], dict):
+        raise TypeError(f"expected items that are a dict, got {type(episode['items']).__name__}")
+    batch, questions = (tf.shape(episode["ask_at"])[k] for k in range(2))
+    steps = tf.shape(tf.nest.flatten(episode["items"])[0])[1]
+
+    def alone(leaf):
+        return tf.reshape(leaf, tf.concat([[batch * questions, 1], tf.shape(leaf)[2:]], axis=0))
+
+    def along(leaf):
+        return tf.repeat(alone(leaf), steps, axis=1)
+
+    def each(leaf):
+        return tf.repeat(leaf, questions, axis=0)
+
+    items = tf.nest.map_structure(each, episode["items"])
+    items["asked"] = tf.nest.map_structure(along, episode["questions"])
+    known = ("questions", "ask_at", "answers", "support")
+    rows = {name: episode[name] for name in known if episode.get(name) is not None}
+    return {
+        "items": items,
+        "length": each(episode["length"]),
+        **{name: tf.nest.map_structure(alone, rows[name]) for name in rows},
+    }

@@ -69,6 +69,8 @@ class StreamReader(RetentionTrainer):
         self.critic = keras.layers.Dense(1, name="critic")
         self.reader_loss = None
         self._item = reader.entry_spec() if item is None else item
+        if policy.question_aware and item is None:
+            self._item = {**self._item, "asked": reader.question_spec()}
         if self._item is not None or policy.clairvoyant:
             self._create_weights()
 
@@ -108,7 +110,8 @@ class StreamReader(RetentionTrainer):
     def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
         """The same reader, weights and all, over a memory with another policy."""
         slots = slots or self.memory.slots
-        return StreamReader(self.reader, slots, policy, self.vocabulary, self._item)
+        item = None if self.reader.entry_spec() is not None else self._item
+        return StreamReader(self.reader, slots, policy, self.vocabulary, item)
 
     @property
     def learns(self) -> bool:

@@ -7,7 +7,7 @@ import functools
 import json
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands import maze
+from lemn_tf.commands import documents, maze
 from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class Evaluate:
             help="read every story K times instead, with names exchanged at random",
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
+        asked = parser.add_argument_group("for a reader of documents")
+        documents.add_arguments(asked)
+        asked.add_argument("--predictions", metavar="F", help="write answers in TriviaQA's format")
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
 
     def run(self, arguments: argparse.Namespace) -> None:
@@ -42,6 +45,8 @@ class Evaluate:
 
         if runs.is_agent(arguments.run):
             return maze.run_evaluate(arguments)
+        if arguments.qa or arguments.evidence:
+            return documents.run_evaluate(arguments)
         model = runs.load(arguments.run)
         refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")
         if arguments.data is None:
@@ -78,7 +83,8 @@ class Compare:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("runs", metavar="RUN", nargs="+", help="runs or presets to compare")
-        parser.add_argument("--data", required=True, metavar="F", help="stories, bAbI's format")
+        parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
+        documents.add_arguments(parser.add_argument_group("for readers of documents"))
         parser.add_argument("--slots", type=whole_numbers(1), default=[5], help="e.g. 5,10")
         parser.add_argument(
             "--policies",
@@ -96,6 +102,11 @@ class Compare:
         from lemn_tf.evaluation import compare, with_rule
         from lemn_tf.experiments import babi
 
+        if arguments.qa or arguments.evidence:
+            documents.run_compare(arguments)
+            return
+        if arguments.data is None:
+            raise ValueError("say which stories to answer: --data F, or --qa F --evidence DIR")
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
         learned = {model.memory.policy.name for model in models.values()}

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from lemn_tf.commands import maze_reproduce
+from lemn_tf.commands import documents, maze_reproduce
 from lemn_tf.commands.common import whole_number, words
 from lemn_tf.experiments.babi_cells import ROWS, plan
 
@@ -43,10 +43,15 @@ class Reproduce:
         babi.add_argument("--cell", help=argparse.SUPPRESS)
         maze = tasks.add_parser("maze", help="the I-Maze figure and the random-maze table")
         maze_reproduce.add_reproduce_arguments(maze)
+        asked = tasks.add_parser("documents", help="rules and learned policies over documents")
+        documents.add_reproduce_arguments(asked)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         if arguments.task == "maze":
             return maze_reproduce.run_reproduce(arguments)
+        if arguments.task == "documents":
+            documents.run_reproduce(arguments)
+            return None
         return self._run_babi(arguments)
 
     def _run_babi(self, arguments: argparse.Namespace) -> int | None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands import maze
+from lemn_tf.commands import documents, maze
 from lemn_tf.commands.common import amount, whole_number, words
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class Train:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
         add_babi_arguments(tasks.add_parser("babi", help="question answering on text streams"))
+        asked = tasks.add_parser("documents", help="questions about documents, answered by a span")
+        documents.add_train_arguments(asked)
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
@@ -128,8 +130,8 @@ class Train:
         from lemn_tf.experiments import babi
         from lemn_tf.learning.training import check_shards
 
-        if arguments.task == "maze":
-            maze.run_train(arguments)
+        if arguments.task in ("maze", "documents"):
+            {"maze": maze, "documents": documents}[arguments.task].run_train(arguments)
             return None
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.

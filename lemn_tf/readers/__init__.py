@@ -5,13 +5,33 @@
 """
 
 from lemn_tf.readers.base import Answer, Reader
+from lemn_tf.readers.bidaf import BiDAF
+from lemn_tf.readers.lite import LiteReader
 from lemn_tf.readers.memn2n import MemN2N
 from lemn_tf.readers.mqn import FRMQN, MQN
 from lemn_tf.readers.view import PolicyView
 
-__all__ = ["FRMQN", "MQN", "Answer", "MemN2N", "PolicyView", "Reader", "find", "get", "names"]
+__all__ = [
+    "FRMQN",
+    "MQN",
+    "Answer",
+    "BiDAF",
+    "LiteReader",
+    "MemN2N",
+    "PolicyView",
+    "Reader",
+    "find",
+    "get",
+    "names",
+]
 
-_READERS: dict[str, type[Reader]] = {"memn2n": MemN2N, "mqn": MQN, "frmqn": FRMQN}
+_READERS: dict[str, type[Reader]] = {
+    "memn2n": MemN2N,
+    "mqn": MQN,
+    "frmqn": FRMQN,
+    "lite": LiteReader,
+    "bidaf": BiDAF,
+}
 
 
 def names() -> tuple[str, ...]:

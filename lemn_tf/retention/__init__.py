@@ -15,6 +15,7 @@ import keras
 from lemn_tf.retention.base import Cells, RetentionPolicy, Scores
 from lemn_tf.retention.decision import Decision, decide
 from lemn_tf.retention.input_matching import InputMatching, Similarity
+from lemn_tf.retention.lexical import DistinctSalient, Novelty, Overlap, Salient, SalientFirst
 from lemn_tf.retention.rules import FIFO, LIFO, LRU, Oracle, Uniform
 from lemn_tf.retention.spatial import Spatial, SpatialEncoder
 from lemn_tf.retention.spatio_temporal import SpatioTemporal
@@ -26,9 +27,14 @@ __all__ = [
     "NAMES",
     "Cells",
     "Decision",
+    "DistinctSalient",
     "InputMatching",
+    "Novelty",
     "Oracle",
+    "Overlap",
     "RetentionPolicy",
+    "Salient",
+    "SalientFirst",
     "Scores",
     "Similarity",
     "Spatial",
@@ -53,11 +59,18 @@ _POLICIES: dict[str, type[RetentionPolicy]] = {
     "st-lemn": SpatioTemporal,
 }
 NAMES = tuple(_POLICIES)
-"""The names of the built-in policies."""
+"""The names of the built-in policies that take entries of any kind."""
+_POLICIES |= {
+    "salient": Salient,
+    "distinct-salient": DistinctSalient,
+    "novelty": Novelty,
+    "salient-first": SalientFirst,
+    "overlap": Overlap,
+}
 
 
 def names() -> tuple[str, ...]:
-    """Every name that `get` knows: `NAMES`, and what was registered since."""
+    """Every name that `get` knows: `NAMES`, rules for words, and what was registered since."""
     return tuple(_POLICIES)
 
 

@@ -65,7 +65,8 @@ class RetentionPolicy(keras.layers.Layer):
     """Chooses what a full memory evicts. Subclasses override `score`, and little else.
 
     Policies are Keras layers without state of their own: what a policy remembers travels in the
-    memory, as its carry. They work for any number of slots, and never see the question.
+    memory, as its carry. They work for any number of slots, and never see the question, unless
+    built with `question_aware=True`, for a reader that shows it to them (`episode.by_question`).
 
     A policy says itself what it is, in the attributes below and by what it overrides; nobody else
     goes by its class or its name. Whatever Keras' global dtype policy is, a policy computes in
@@ -96,11 +97,15 @@ class RetentionPolicy(keras.layers.Layer):
     suited: ClassVar[dict[str, Any]] = {}
     """What suits it in training better than a recipe's own values, such as `{"entropy": 0.5}`."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, question_aware: bool = False, **kwargs):
         dtype = keras.dtype_policies.get(kwargs.pop("dtype", None) or "float32")
         if dtype.name in ("bfloat16", "float16"):
             dtype = keras.dtype_policies.get(f"mixed_{dtype.name}")
         super().__init__(**{"autocast": False, "dtype": dtype, **kwargs})
+        self.question_aware = question_aware
+
+    def get_config(self):
+        return {**super().get_config(), "question_aware": self.question_aware}
 
     @property
     def learns(self) -> bool:
@@ -155,7 +160,14 @@ class RetentionPolicy(keras.layers.Layer):
             A layer whose `view` is what the policy wants to see of an entry, if that is not what
             the reader shows to any policy (`Reader.vectors`).
         """
-        return None
+        if not self.question_aware:
+            return None
+        if not hasattr(reader, "aware"):
+            raise ValueError(
+                f"{type(reader).__name__} does not show questions to a policy: expected a reader "
+                "of words, or a policy without question_aware"
+            )
+        return reader.aware()
 
     def look(self, cells: Cells) -> Nest:
         """Whatever can be computed without the carry, for cells with any leading dimensions."""

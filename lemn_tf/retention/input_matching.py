@@ -76,6 +76,8 @@ class InputMatching(RetentionPolicy):
         self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma", **own)
 
     def meet(self, reader):
+        if self.question_aware:
+            return super().meet(reader)
         if self.similarity is None and hasattr(reader, "matching"):
             self.similarity = reader.matching()
         return self.similarity if hasattr(self.similarity, "view") else None

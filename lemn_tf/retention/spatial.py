@@ -73,6 +73,8 @@ class Spatial(RetentionPolicy):
         units: d in the paper, width of the GRU in each direction; default the width of the entries.
         hidden: width of h; default a quarter of `units`, as in the paper.
         shuffle: the appendix's ablation: in training, cells are scored in random order.
+        skip: adds a linear score of each entry by itself, w . e_{t,i}, to the logits: for vectors
+            of many features, most of which matter by themselves.
     """
 
     def __init__(
@@ -80,12 +82,17 @@ class Spatial(RetentionPolicy):
         units: int | None = None,
         hidden: int | None = None,
         shuffle: bool = False,
+        skip: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.units, self.hidden, self.shuffle = units, hidden, shuffle
+        self.units, self.hidden, self.shuffle, self.skip = units, hidden, shuffle, skip
         self.encoder = SpatialEncoder(units, dtype=self.dtype_policy, name="spatial")
         self.importance = keras.layers.Dense(1, dtype=self.dtype_policy, name="importance")
+        if skip:
+            self.alone = keras.layers.Dense(
+                1, use_bias=False, kernel_initializer="zeros", dtype=self.dtype_policy, name="alone"
+            )
 
     def build(self, shape):
         units = self.units or shape[-1]
@@ -93,6 +100,8 @@ class Spatial(RetentionPolicy):
         self.encoder.build([shape, shape[:-1]])
         self.build_hidden(units)
         self.importance.build((None, self.hidden_width))
+        if self.skip:
+            self.alone.build((None, shape[-1]))
 
     def build_hidden(self, units):
         """Creates W_h: the part that ST-LEMN replaces."""
@@ -118,11 +127,13 @@ class Spatial(RetentionPolicy):
 
     def _opinion(self, f, h, cells, carry):
         logits = tf.squeeze(self.importance(h), axis=-1)
+        if self.skip:
+            logits += tf.squeeze(self.alone(cells.vectors), axis=-1)
         summary = tf.concat([f, tf.cast(h, f.dtype)], axis=-1)
         weight = tf.cast(cells.filled, summary.dtype)[..., None]
         mean = tf.reduce_sum(summary * weight, -2) / tf.maximum(tf.reduce_sum(weight, -2), 1.0)
         return self.opinion(logits, carry, mean)
 
     def get_config(self):
-        mine = {"units": self.units, "hidden": self.hidden, "shuffle": self.shuffle}
+        mine = {name: getattr(self, name) for name in ("units", "hidden", "shuffle", "skip")}
         return {**super().get_config(), **mine}

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
 from lemn_tf.navigation.navigator import RetentionView
-from lemn_tf.readers import FRMQN, MQN, MemN2N, PolicyView, Reader
+from lemn_tf.readers import FRMQN, MQN, BiDAF, LiteReader, MemN2N, PolicyView, Reader
 
 STEPS, SLOTS, WIDTH = 9, 3, 6
 Tensors = dict[str, tf.Tensor]
@@ -174,6 +174,68 @@ def reader(name: str, make: Callable[[], Reader], inputs, scalars=None) -> Subje
     )
 
 
+def slots_of_words(rows: int) -> Tensors:
+    """The same of slots of words, with what is known of each word; flat, one name a tensor."""
+    generator = np.random.default_rng(2)
+    found = {"ids": tf.constant(IDS[:rows], tf.int64)}
+    for part, lead in (("question", [rows, 1, 3]), ("entries", [rows, SLOTS, 4])):
+        for name, most in (("words", 9), ("stem", 9), ("shape", 5), ("suffix", 7)):
+            found[f"{part}/{name}"] = tf.constant(generator.integers(1, most, lead), tf.int32)
+        for name, most, more in (("chars", 256, 16), ("punctuation", 4, 2)):
+            drawn = generator.integers(1, most, [*lead, more])
+            found[f"{part}/{name}"] = tf.constant(drawn, tf.int32)
+        found[f"{part}/idf"] = tf.constant(generator.random(lead), tf.float32)
+        found[f"{part}/features"] = tf.constant(generator.random([*lead, 6]), tf.float32)
+    return found
+
+
+def reader_of_words(name: str, make: Callable[[], Reader]) -> Subject:
+    """A reader of slots of words, whose answers are spans."""
+
+    def part(given, which):
+        start = f"{which}/"
+        return {k.removeprefix(start): v for k, v in given.items() if k.startswith(start)}
+
+    def run(layer, given):
+        asked = {k: v[:, 0] for k, v in part(given, "question").items()}
+        codes = layer.encode(part(given, "entries"))
+        answer = layer.read(layer.ask(asked), codes, given["ids"])
+        shown = {"logits": answer.logits, "attention": answer.attention}
+        return {**shown, "vectors": layer.vectors(codes)}
+
+    def pad(given):
+        padded = dict(given)
+        for k, v in given.items():
+            if not k.startswith("question"):
+                spare = [[0, 0], [0, 2]] + [[0, 0]] * (v.shape.rank - 2)
+                padded[k] = tf.pad(v, spare, constant_values=memory.EMPTY if k == "ids" else 1)
+        spans = 4 * make().longest
+
+        def cut(outputs):
+            ends = {"logits": SLOTS * spans, "attention": SLOTS, "vectors": SLOTS}
+            return {k: v[:, : ends[k]] for k, v in outputs.items()}
+
+        return padded, cut
+
+    def scalars(layer, given):
+        outputs = run(layer, given)
+        logits = tf.where(outputs["logits"] > -1e8, outputs["logits"], 0.0)
+        return tf.concat([tf.reshape(x, [-1]) for x in (logits, outputs["vectors"])], axis=0)
+
+    return Subject(name, lambda: with_weights(make()), slots_of_words, run, pad, scalars, "reader")
+
+
+WORDS = {"words": 4, "kinds": (5, 7, 4), "view": ("hand", "words", "states"), "view_units": 2}
+
+
+def lite() -> LiteReader:
+    return LiteReader(9, width=5, longest=2, units=3, **WORDS)
+
+
+def bidaf() -> BiDAF:
+    return BiDAF(9, width=5, units=3, char_units=2, **WORDS)
+
+
 def walked(layer: MQN, given: Tensors) -> tf.Tensor:
     """The logits of three steps: what a recurrent reader remembers counts from the second on."""
     parts = (layer.ask(given["question"][:, 0]), layer.encode(given["entries"]), given["ids"])
@@ -220,13 +282,18 @@ def matching_view() -> PolicyView:
 
 
 IDS = np.array([[0, 4, 5], [-1, 3, -1], [7, 2, 9], [-1, 1, 6]])
+LEXICAL = ("salient", "distinct-salient", "novelty", "salient-first", "overlap")
 SUBJECTS = [
     *(memory_under(name) for name in retention.NAMES),
     memory_under("s-lemn", shuffle=True),
     memory_under("st-lemn", shuffle=True),
     memory_under("im-lemn", "mixed_bfloat16"),
     memory_under("st-lemn", "float16"),
+    *(memory_under(name) for name in LEXICAL),
+    memory_under("s-lemn", skip=True),
     reader("memn2n", memn2n, sentences),
+    reader_of_words("lite", lite),
+    reader_of_words("bidaf", bidaf),
     reader("mqn", lambda: small(MQN), frames),
     reader("frmqn", lambda: small(FRMQN), frames, walked),
     view("policy-view", lambda: PolicyView(memn2n()), sentences, lambda view: [view.reader.words]),

@@ -11,15 +11,22 @@ import lemn_tf
 from lemn_tf import ActorCritic, EpisodicMemory, Hindsight, MemoryModel, retention
 from lemn_tf.model import StreamReader
 from lemn_tf.navigation.navigator import Navigator, RetentionView
-from lemn_tf.readers import FRMQN, MQN, MemN2N, PolicyView
+from lemn_tf.readers import FRMQN, MQN, BiDAF, LiteReader, MemN2N, PolicyView
 from lemn_tf.readers.mqn import FrameEncoder
+from lemn_tf.readers.recurrent import BiGRU, BiLSTM
+from lemn_tf.readers.wordviews import Aware, Lexical
 from lemn_tf.text import Vocabulary
+from lemn_tf.wordlist import WordList
 
 TINY = {"units": 6, "size": (8, 8), "filters": (2, 3)}
 
 
 def memn2n():
     return MemN2N(9, sentence_length=4, units=6, hops=2, max_slots=8)
+
+
+def lite():
+    return LiteReader(9, width=5, words=4, longest=2, units=3, kinds=(5, 7, 4), view=("words",))
 
 
 def memory_model():
@@ -30,6 +37,18 @@ def memory_model():
 
 
 EXAMPLES = {
+    "WordList": lambda: WordList(["the", "cat"], buckets=3, stems=5, slot_words=4),
+    "SalientFirst": lambda: retention.get("salient-first", first=7),
+    "Salient": lambda: retention.get("salient", first=7),
+    "Overlap": lambda: retention.get("overlap"),
+    "Novelty": lambda: retention.get("novelty", rare=2.0),
+    "LiteReader": lite,
+    "Lexical": lambda: Lexical(lite()),
+    "DistinctSalient": lambda: retention.get("distinct-salient"),
+    "BiLSTM": lambda: BiLSTM(5),
+    "BiGRU": lambda: BiGRU(5),
+    "BiDAF": lambda: BiDAF(9, width=5, words=4, units=3, char_units=2, view=("slot",), slot=2),
+    "Aware": lambda: Aware(lite()),
     "ActorCritic": lambda: ActorCritic(discount=0.9, reward="probability", rollouts=2),
     "EpisodicMemory": lambda: EpisodicMemory(7, retention.get("s-lemn", hidden=3)),
     "FIFO": lambda: retention.get("fifo"),

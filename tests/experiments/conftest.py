@@ -1,29 +1,54 @@
-"""Small files of stories, and recipes with small batches."""
+"""A few documents about towns, with questions, in TriviaQA's format; and small word vectors."""
 
-import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from lemn_tf import recipes
-from lemn_tf.pipelines import babi as pipeline
-from lemn_tf.pipelines import babi_generator
+COLOURS = ("red", "green", "blue", "white", "black", "brown")
+FILLER = (
+    *("the", "old", "people", "there", "say", "that", "nothing", "ever"),
+    *("happens", "and", "every", "day", "is", "long", "but", "quiet"),
+)
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    paths = {}
-    for number, split in enumerate(("train", "valid", "test")):
-        paths[split] = folder / f"noisy_{split}.txt"
-        pipeline.write_stories(babi_generator.generate("noisy", 8, seed=number), paths[split])
-    return paths
+def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> SimpleNamespace:
+    """Documents of facts among filler; each fact is asked about."""
+    random = np.random.default_rng(seed)
+    (folder / "evidence" / "wikipedia").mkdir(parents=True)
+    data = []
+    for d in range(documents):
+        sentences = []
+        for k in range(facts):
+            town, colour = f"Town{d}x{k}", COLOURS[random.integers(len(COLOURS))]
+            sentences.append(f"The gate of {town} is {colour} .")
+            sentences.append(" ".join(random.permutation(FILLER)[: random.integers(8, 14)]) + ".")
+            data.append(
+                {
+                    "Question": f"What colour is the gate of {town}?",
+                    "QuestionId": f"q{d}_{k}",
+                    "Answer": {
+                        "Value": colour,
+                        "Aliases": [colour],
+                        "NormalizedAliases": [colour],
+                    },
+                    "EntityPages": [{"Filename": f"doc{d}.txt"}],
+                    "SearchResults": [],
+                }
+            )
+        (folder / "evidence" / "wikipedia" / f"doc{d}.txt").write_text(" ".join(sentences))
+    qa = folder / "qa.json"
+    qa.write_text(json.dumps({"Data": data, "Domain": "Wikipedia", "VerifiedEval": False}))
+    known = sorted({*COLOURS, *FILLER, "the", "gate", "of", "is", "what", "colour"})
+    lines = [" ".join([word, *(f"{x:.3f}" for x in random.normal(size=8))]) for word in known]
+    (folder / "vectors.txt").write_text("\n".join(lines) + "\n")
+    return SimpleNamespace(
+        qa=str(qa), evidence=str(folder / "evidence"), vectors=str(folder / "vectors.txt")
+    )
 
 
-@pytest.fixture
-def small_batches(monkeypatch):
-    """Recipes with batches of 4: the number of an update's stories is not the point here."""
-    small = {
-        name: tuple(dataclasses.replace(phase, batch_size=4) for phase in phases)
-        for name, phases in recipes.RECIPES.items()
-    }
-    monkeypatch.setattr(recipes, "RECIPES", small)
+@pytest.fixture(scope="session")
+def towns(tmp_path_factory) -> SimpleNamespace:
+    return corpus(tmp_path_factory.mktemp("towns"))

@@ -1,0 +1,192 @@
+"""Documents on the command line: the branches of `lemn train`, `evaluate` and `compare` for them.
+
+lemn train documents --qa F... --evidence DIR... --embeddings F --policy st-lemn --out RUN
+lemn evaluate RUN --qa F --evidence DIR --json --predictions F
+lemn compare RUN... --qa F --evidence DIR --policies fifo,salient
+lemn reproduce documents RUN --sets DIR...
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from lemn_tf.commands.common import whole_number
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def add_train_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lemn train documents`."""
+    add = parser.add_argument
+    add("--qa", nargs="+", required=True, metavar="F", help="question files, TriviaQA's format")
+    several = "folder of their documents, or one for each question file"
+    add("--evidence", nargs="+", required=True, metavar="DIR", help=several)
+    vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
+    add("--embeddings", required=True, metavar="F", help=vectors)
+    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--reader", choices=("lite", "bidaf"), default="lite", help="reader")
+    add("--policy", default="st-lemn", help="retention policy")
+    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    aware = "the policy knows the question from the beginning"
+    add("--question-aware", action="store_true", help=aware)
+    add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
+    add("--updates", type=whole_number(1), default=4000, help="of the reader, 32 questions each")
+    add("--epochs", type=whole_number(1), default=30, help="of the policy, over all documents")
+    taken = "the trained reader of another run (its reader.npz)"
+    add("--reader-from", metavar="RUN", help=taken)
+    add("--seed", type=whole_number(0), default=0, help="of everything random")
+    add("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def run_train(arguments: argparse.Namespace) -> None:
+    """Trains a model over documents."""
+    from lemn_tf.experiments import documents, documents_training
+
+    settings = documents.Settings(
+        qa=tuple(arguments.qa),
+        evidence=tuple(arguments.evidence),
+        embeddings=arguments.embeddings,
+        reader=arguments.reader,
+        policy=arguments.policy,
+        slots=arguments.slots,
+        question_aware=arguments.question_aware,
+        recipe=arguments.recipe,
+        updates=arguments.updates,
+        epochs=arguments.epochs,
+        limit=arguments.limit,
+        reader_from=arguments.reader_from,
+        seed=arguments.seed,
+    )
+    settings.make_policy()  # what is wrong with it is said before any file is read
+    documents_training.train(settings, arguments.out, print)
+    print(f"model: {arguments.out}/model.keras")
+
+
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
+    """The options that `lemn evaluate` and `lemn compare` have for documents."""
+    parser.add_argument("--qa", metavar="F", help="question file in TriviaQA's format")
+    parser.add_argument("--evidence", metavar="DIR", help="folder of its documents")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raises unless both the questions and their documents are named."""
+    if arguments.evidence is None or arguments.qa is None:
+        raise ValueError("questions about documents need both --qa F and --evidence DIR")
+
+
+def run_evaluate(arguments: argparse.Namespace) -> None:
+    """Answers the questions of a file and prints the official scores."""
+    from lemn_tf import runs
+    from lemn_tf.evaluation import with_rule
+    from lemn_tf.experiments import documents_scoring as scoring
+    from lemn_tf.files import write_atomically
+
+    check(arguments)
+    model = runs.load(arguments.run)
+    if arguments.policy:
+        model = with_rule(model, arguments.policy)
+    result = scoring.score(model, arguments.qa, arguments.evidence, arguments.slots)
+    if arguments.predictions:
+        text = json.dumps(result.predictions, ensure_ascii=False, indent=1)
+        write_atomically(arguments.predictions, text)
+    print(json.dumps(result.told) if arguments.json else sentence(result.told))
+
+
+def sentence(told: dict) -> str:
+    """A score in words."""
+    aware = ", which knows the question," if told["question_aware"] else ""
+    text = f"{told['policy']}{aware} with {told['slots']} slots on {told['data']}: "
+    if "exact_match" not in told:
+        return (
+            text + f"{told['questions']:,} questions answered; the file has no answers to mark by"
+        )
+    held = told["held"]
+    text += (
+        f"exact match {told['exact_match']:.1f}, F1 {told['f1']:.1f}, an answer in memory for "
+        f"{told['answer_in_memory']:.1f}% of {told['questions']:,} questions"
+    )
+    if held["questions"]:
+        text += (
+            f"; of the {held['questions']:,} whose document holds one, exact match "
+            f"{held['exact_match']:.1f}, F1 {held['f1']:.1f}, in memory "
+            f"{held['answer_in_memory']:.1f}%"
+        )
+    if told["missing_documents"]:
+        text += f"; {told['missing_documents']:,} documents are missing"
+    return text
+
+
+def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lemn reproduce documents`."""
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a trained run or preset, whose reader is used throughout")
+    sets = "sets, each with qa/wikipedia-{train,dev}.json and evidence/"
+    add("--sets", nargs="+", required=True, metavar="DIR", help=sets)
+    add("--seeds", type=whole_number(1), default=3, help="trainings of each learned policy")
+    add("--results", default="results", metavar="DIR", help="for the tables")
+
+
+def run_reproduce(arguments: argparse.Namespace) -> None:
+    """Runs the cells of the table that have no result yet, and writes it."""
+    from lemn_tf import runs
+    from lemn_tf.experiments import documents_report
+
+    model, given = runs.load(arguments.run), arguments
+    path = documents_report.reproduce(model, given.sets, given.results, given.seeds, print)
+    print(f"wrote {path}")
+
+
+def run_compare(arguments: argparse.Namespace) -> None:
+    """Rules and runs side by side, each held against the first run."""
+    from rich.console import Console
+
+    from lemn_tf import runs
+    from lemn_tf.evaluation import with_rule
+    from lemn_tf.experiments import documents_scoring as scoring
+
+    check(arguments)
+    models = {name: runs.load(name) for name in arguments.runs}
+    first = next(iter(models.values()))
+    for name in arguments.policies:
+        models.setdefault(name, with_rule(first, name))
+    rows = []
+    for slots in arguments.slots:
+        base = None
+        for name, model in models.items():
+            result = scoring.score(model, arguments.qa, arguments.evidence, slots)
+            if result.marks is None:
+                raise ValueError(f"{arguments.qa}: expected answers to compare by, found none")
+            base = base or result.marks
+            ahead = {
+                field: scoring.bootstrap(
+                    getattr(base, field), getattr(result.marks, field), base.document
+                )
+                for field in ("exact", "in_memory")
+            }
+            rows.append({"name": name, **result.told, "first_ahead": ahead})
+    if arguments.json:
+        print(json.dumps(rows))
+        return
+    Console().print(table(rows, f"{arguments.qa}: how far the first run is ahead"))
+
+
+def table(rows: list[dict], title: str) -> Table:
+    """A table of results, one row each; intervals are a bootstrap over documents."""
+    from rich.table import Table
+
+    shown = Table(title=title)
+    columns = ("model", "policy", "slots", "EM", "F1", "in memory %", "EM ahead", "in memory ahead")
+    for column in columns:
+        left = column in ("model", "policy")
+        shown.add_column(column, justify="left" if left else "right", overflow="fold")
+    for row in rows:
+        numbers = [f"{row[name]:.1f}" for name in ("exact_match", "f1", "answer_in_memory")]
+        ahead = [
+            "{:+.1f} [{:.1f}, {:.1f}]".format(*row["first_ahead"][name])
+            for name in ("exact", "in_memory")
+        ]
+        shown.add_row(row["name"], row["policy"], str(row["slots"]), *numbers, *ahead)
+    return shown

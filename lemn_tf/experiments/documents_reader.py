@@ -1,0 +1,124 @@
+"""Training a reader of documents: on memories that hold the answer, drawn at random.
+
+What a policy would keep does not matter yet. Each question is read from N slots of its document,
+one of them with a right answer; the others are drawn evenly, or, for hard memories, from those that
+share words with the question.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from lemn_tf.learning.memories import arranged
+from lemn_tf.readers.base import take_items
+from lemn_tf.readers.spans import SpanReader
+from lemn_tf.readers.wordviews import overlap
+
+Batch = dict[str, Any]
+SHARPNESS = 6.0
+"""How strongly hard memories go by the words that a slot shares with the question."""
+
+
+def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> tf.Tensor:
+    """For each question N slots of its document, one of them with a right answer.
+
+    Args:
+        batch: see `lemn_tf.pipelines.spans`.
+        slots: N.
+        hard: the share of memories whose other slots share words with the question.
+        seed: `[2]`.
+
+    Returns:
+        `[B, Q, N]` int64 ids in order, -1 where a document has fewer slots.
+    """
+    steps = tf.shape(batch["items"]["words"])[1]
+    answers = batch["answers"][..., 0]  # [B, Q, K]
+    shape = tf.concat([tf.shape(answers)[:2], [steps]], axis=0)
+    draw = tf.random.stateless_uniform(shape, seed, 1e-6, 1.0)
+    score = -tf.math.log(-tf.math.log(draw))
+    held = {"stem": batch["items"]["stem"][:, None]}
+    asked = {name: leaf[:, :, None] for name, leaf in batch["questions"].items()}
+    share = overlap(held, asked)  # [B, Q, T]
+    others = [seed + tf.constant([0, k], seed.dtype) for k in (1, 2)]
+    chosen = tf.random.stateless_uniform(tf.shape(answers)[:2], others[0]) < hard
+    score += tf.where(chosen[..., None], SHARPNESS * share, 0.0)
+    # One right span, drawn evenly, brings its slot; no other slot can come before it.
+    which = tf.random.stateless_uniform(tf.shape(answers), others[1])
+    which = tf.argmax(tf.where(answers >= 0, which, -1.0), axis=-1)
+    right = tf.gather(answers, which, batch_dims=2)
+    ids = tf.range(steps)
+    score = tf.where(ids == right[..., None], 1e6, score)
+    score = tf.where(ids < batch["length"][:, None, None], score, -1e6)
+    score = tf.pad(score, [[0, 0], [0, 0], [0, slots]], constant_values=-1e6)
+    best, places = tf.math.top_k(score, slots)
+    kept = tf.where(best > -1e5, tf.cast(places, tf.int64), -1)
+    return tf.ensure_shape(arranged(kept), [None, None, slots])
+
+
+def with_memories(
+    data: tf.data.Dataset, slots: int, hard: float, seed: int, start: int = 0
+) -> tf.data.Dataset:
+    """The batches of `pipelines.spans.dataset` with a memory for each question, `kept`."""
+
+    def add(number, batch):
+        kept = memories(batch, slots, hard, tf.stack([tf.constant(seed, tf.int64), number]))
+        return {**batch, "kept": kept}
+
+    return data.enumerate(start).map(add, num_parallel_calls=1, deterministic=True).prefetch(2)
+
+
+class SpanTrainer(keras.Model):
+    """Trains a reader by `fit` on batches with memories; see `with_memories`.
+
+    Args:
+        reader: trained in place.
+    """
+
+    def __init__(self, reader: SpanReader, **kwargs):
+        super().__init__(**kwargs)
+        self.reader = reader
+        self.loss_of = keras.metrics.Mean(name="loss")
+        self.right = keras.metrics.Mean(name="right")
+        self.built = True
+
+    def _read(self, batch: Batch, training: bool):
+        codes = self.reader.encode(batch["items"], training=training)
+        query = self.reader.ask(batch["questions"], training=training)
+        kept = batch["kept"]
+        answer = self.reader.read(query, take_items(codes, kept), kept, training=training)
+        weight = tf.cast(batch["ask_at"] >= 0, tf.float32)
+        losses = self.reader.loss(answer, batch["answers"])
+        loss = tf.math.divide_no_nan(tf.reduce_sum(losses * weight), tf.reduce_sum(weight))
+        self.loss_of.update_state(losses, weight)
+        right = self.reader.right(answer, batch["answers"])
+        self.right.update_state(tf.cast(right, tf.float32), weight)
+        return loss
+
+    def train_step(self, batch):
+        with tf.GradientTape() as tape:
+            loss = self._read(batch, training=True)
+        variables = self.reader.trainable_variables
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return {"loss": self.loss_of.result(), "right": self.right.result()}
+
+    def test_step(self, batch):
+        self._read(batch, training=False)
+        return {"loss": self.loss_of.result(), "right": self.right.result()}
+
+    @property
+    def metrics(self):
+        return [self.loss_of, self.right]
+
+
+def optimizer(rate: float, updates: int, final: float = 0.03) -> keras.optimizers.Optimizer:
+    """Adam with a falling rate, clipped, whose averaged weights are the ones to test with.
+
+    The average reaches back 1,000 updates, or a twentieth of a shorter training.
+    """
+    schedule = keras.optimizers.schedules.CosineDecay(rate, updates, final)
+    momentum = min(0.999, 1.0 - 20.0 / max(updates, 40))
+    return keras.optimizers.Adam(schedule, global_clipnorm=5.0, use_ema=True, ema_momentum=momentum)

@@ -1,0 +1,172 @@
+"""`results/documents.md`: every keeper over one reader on the sets of documents at hand."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from lemn_tf.experiments import documents_table as table
+from lemn_tf.experiments.documents import Told
+from lemn_tf.files import write_atomically
+from lemn_tf.model import StreamReader
+
+SIZES = (10, 0.2)
+"""Sizes of memory: ten slots as in the paper, and a fifth of a document's slots."""
+EPOCHS = 10
+HEAD = """# Documents
+
+Rules and learned policies over one reader, on the validation side of each set. A slot holds 20
+words, and the whole document is read before any question is asked. In memory: the share of
+questions for which a right answer lies within a slot that was kept. EM and F1 are by TriviaQA's
+official rules, over all questions. The interval is a bootstrap over documents of how far the keeper
+is ahead of the best rule in that table, by answers in memory.
+"""
+
+
+def reproduce(
+    model: StreamReader,
+    folders: Sequence[str | os.PathLike],
+    results: str | os.PathLike,
+    seeds: int = 3,
+    told: Told = lambda text: None,
+) -> Path:
+    """Runs every cell that has no result yet, and writes the tables.
+
+    Args:
+        model: a trained one, whose reader is used throughout.
+        folders: sets, each with `qa/wikipedia-{train,dev}.json` and `evidence/`.
+        results: folder for `documents.md`, and for the cells in `documents/`.
+        seeds: trainings of each learned policy.
+        told: is given lines to show.
+    """
+    cells = table.Cells(Path(results) / "documents", told)
+    for folder in folders:
+        name = Path(folder).name
+        side = functools.cache(functools.partial(table.read_side, model, folder))
+
+        def dev(side=side):
+            return side("dev", True)
+
+        def kept(make):
+            return table.summary(table.marks(dev(), make()))
+
+        everything = functools.partial(
+            kept, lambda: [np.arange(document.slots) for document in dev().documents]
+        )
+        cells.run(f"{name}-whole", everything)
+        for slots in SIZES:
+            tag = f"{name}-{slots:g}"
+            cells.run(
+                f"{tag}-bound",
+                lambda slots=slots: {
+                    "in_memory": table.bound(dev(), slots),
+                    "shuffled": table.bound(dev(), slots, 0),
+                },
+            )
+            for rule in table.RULES:
+                keep = functools.partial(_rule, dev, rule, slots)
+                cells.run(f"{tag}-{rule}", functools.partial(kept, keep))
+            for policy in table.LEARNED:
+                for seed in range(seeds):
+                    keep = functools.partial(_learned, side, policy, slots, seed)
+                    cells.run(f"{tag}-{policy}-seed{seed}", functools.partial(kept, keep))
+        keep = functools.partial(_overlap, dev)
+        cells.run(f"{name}-10-aware-overlap", functools.partial(kept, keep))
+    return write(results)
+
+
+def _rule(dev, rule, slots):
+    return table.rule(dev(), rule, slots)
+
+
+def _overlap(dev):
+    return table.aware_rule(dev(), 10)
+
+
+def _learned(side, policy, slots, seed):
+    keras.utils.set_random_seed(seed)
+    train, dev = side("train", False), side("dev", True)
+    return table.learned(train, dev, policy, slots, seed, epochs=EPOCHS, rate=1e-3)
+
+
+def ahead(ours: Sequence[Any], theirs: Sequence[Any], draws: int = 2000) -> tuple[float, ...]:
+    """How far one keeper is ahead of another by answers in memory, with a 95% interval.
+
+    Args:
+        ours, theirs: `documents` of their cells.
+        draws: of whole documents.
+
+    Example:
+
+    >>> ahead([[2, 0, 2], [2, 0, 1]], [[2, 0, 1], [2, 0, 0]])
+    (50.0, 50.0, 50.0)
+    """
+    counts = np.array(ours)[:, 0]
+    gains = np.array(ours)[:, 2] - np.array(theirs)[:, 2]
+    drawn = np.random.default_rng(0).integers(0, len(counts), [draws, len(counts)])
+    means = 100 * gains[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(100 * gains.sum() / counts.sum()), float(low), float(high)
+
+
+def write(results: str | os.PathLike) -> Path:
+    """Writes `documents.md` from the cells that are there."""
+    folder = Path(results) / "documents"
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    if not found:
+        raise ValueError(f"{folder}: expected results of cells, found none")
+    path = Path(results) / "documents.md"
+    sets = sorted({name.removesuffix("-whole") for name in found if name.endswith("-whole")})
+    parts = [HEAD]
+    for name in sets:
+        parts.append(f"\n## {name}\n")
+        parts.append(_whole(found, name))
+        for slots in SIZES:
+            parts.append(_table(found, name, slots))
+    notes = folder / "notes.md"
+    parts.append(notes.read_text() if notes.exists() else "")
+    write_atomically(path, "\n".join(part.strip("\n") for part in parts if part) + "\n")
+    return path
+
+
+def _whole(found: dict[str, Any], name: str) -> str:
+    whole = found[f"{name}-whole"]
+    return (
+        f"The reader over the whole document: EM {whole['exact']:.1f}, F1 {whole['f1']:.1f}, with "
+        f"an answer within a slot for {whole['in_memory']:.1f}% of {whole['questions']:,} "
+        f"questions in {len(whole['documents'])} documents.\n"
+    )
+
+
+def _table(found: dict[str, Any], name: str, slots: float) -> str:
+    tag = f"{name}-{slots:g}-"
+    rows = {key.removeprefix(tag): value for key, value in found.items() if key.startswith(tag)}
+    known = [key for key in rows if key in table.RULES]
+    if not known:
+        return ""
+    best = max(known, key=lambda key: rows[key]["in_memory"])
+    size = f"{slots} slots" if slots >= 1 else f"{slots:.0%} of the slots"
+    lines = [f"### {size}\n", f"| keeper | EM | F1 | in memory % | ahead of {best} |"]
+    lines.append("|---|---|---|---|---|")
+    order = [*table.RULES, *sorted(key for key in rows if key not in table.RULES)]
+    for key in order:
+        row = rows.get(key)
+        if row is None or "documents" not in row:
+            continue
+        gap = "{:+.1f} [{:.1f}, {:.1f}]".format(*ahead(row["documents"], rows[best]["documents"]))
+        told = f"{row['exact']:.1f} | {row['f1']:.1f} | {row['in_memory']:.1f}"
+        lines.append(f"| {key} | {told} | {gap} |")
+    if "bound" in rows:
+        bound = rows["bound"]
+        lines.append(
+            f"\nChosen greedily, all questions known: {bound['in_memory']:.1f}% in memory; with "
+            f"every question's slots shuffled within its document: {bound['shuffled']:.1f}%."
+        )
+    return "\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,275 @@
+"""Scores of a model over documents: exact match and F1 by TriviaQA's rules, and what was kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.episode import by_question
+from lemn_tf.experiments import triviaqa_scoring as official
+from lemn_tf.experiments.documents_evidence import with_arrival
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import documents as files
+from lemn_tf.pipelines import spans as pipeline
+from lemn_tf.pipelines.embeddings import Words
+from lemn_tf.pipelines.qa_files import QaFile
+from lemn_tf.wordlist import WordList
+
+
+@dataclasses.dataclass(frozen=True)
+class Answered:
+    """The answer to one question from one document.
+
+    Attributes:
+        question: index into the collection's questions.
+        document: index of the document.
+        text: the answer.
+        place: byte offsets of it in the document.
+        slot: of the document that it stands in.
+        confidence: its probability.
+        in_memory: whether a right answer was in memory.
+        held: whether the document holds one at all.
+    """
+
+    question: int
+    document: int
+    text: str
+    place: tuple[int, int]
+    slot: int
+    confidence: float
+    in_memory: bool
+    held: bool
+
+
+def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:
+    """The vocabulary and the idf that a model was trained with."""
+    known = model.vocabulary
+    if not isinstance(known, WordList):
+        raise ValueError(
+            "expected a model of documents, which brings its words; got one with "
+            f"{type(known).__name__}"
+        )
+    return Words(known.words, known.buckets), np.asarray(known.idf, np.float32)
+
+
+def answer(
+    model: StreamReader, collection: files.Collection, slots: int | None = None, batch_size: int = 4
+) -> list[Answered]:
+    """Answers every question from each of its documents, read into memory slot by slot.
+
+    Args:
+        model: of documents.
+        collection: what to read.
+        slots: another size of the memory.
+        batch_size: documents at a time.
+    """
+    words, idf = words_of(model)
+    reader, aware = model.reader, model.memory.policy.question_aware
+    layout = pipeline.Layout(slot_words=reader.words, longest=reader.longest)
+    data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
+    if reader.slot:
+        data = data.map(with_arrival)
+
+    def run(batch):
+        episode = by_question(batch) if aware else batch
+        _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
+        said = model.answer(episode, kept)
+        best = reader.best(said)
+        found = tf.reduce_any(
+            (episode["answers"][..., 0, None] == tf.cast(kept, tf.int32)[..., None, :])
+            & (episode["answers"][..., 0, None] >= 0),
+            axis=[-2, -1],
+        )
+        shape = tf.shape(batch["ask_at"])
+        told = {**best._asdict(), "found": found}
+        return {name: tf.reshape(leaf, shape) for name, leaf in told.items()}
+
+    run = tf.function(run, autograph=False, reduce_retracing=True)
+    answered: list[Answered] = []
+    for batch in data:
+        told = {name: leaf.numpy() for name, leaf in run(batch).items()}
+        answered += _rows(collection, {k: v.numpy() for k, v in _flat(batch).items()}, told)
+    return answered
+
+
+def _flat(batch: dict[str, Any]) -> dict[str, tf.Tensor]:
+    return {name: batch[name] for name in ("document", "question", "offsets", "reach")}
+
+
+def _rows(collection, batch, told) -> list[Answered]:
+    """What came of one batch, question by question."""
+    rows = []
+    for row, document in enumerate(batch["document"]):
+        text = collection[int(document)]
+        for q in np.flatnonzero(batch["question"][row] >= 0):
+            slot, start, end = (int(told[name][row, q]) for name in ("slot", "start", "end"))
+            offsets = batch["offsets"][row, max(slot, 0)]
+            place = (int(offsets[start, 0]), int(offsets[end, 1])) if slot >= 0 else (0, 0)
+            rows.append(
+                Answered(
+                    question=int(batch["question"][row, q]),
+                    document=int(document),
+                    text=text.between(*place),
+                    place=place,
+                    slot=slot,
+                    confidence=float(told["confidence"][row, q]),
+                    in_memory=bool(told["found"][row, q]),
+                    held=bool(batch["reach"][row, q] >= 1),
+                )
+            )
+    return rows
+
+
+def by_key(
+    collection: files.Collection, answered: Sequence[Answered], domain: str
+) -> dict[str, list[Answered]]:
+    """The answers that compete for each official key; see `triviaqa_scoring`."""
+    found: dict[str, list[Answered]] = {}
+    for one in answered:
+        question = collection.questions[one.question].id
+        name = collection.entries[one.document].name
+        found.setdefault(official.prediction_key(question, name, domain), []).append(one)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Marks:
+    """How questions were answered, one row for each official key.
+
+    Attributes:
+        keys: `QuestionId`, or `QuestionId--Filename` outside the Wikipedia domain.
+        exact, f1: 0 to 1.
+        in_memory: whether a right answer was in memory, of any document.
+        held: whether a document holds one at all.
+        document: index of the (first) document, to draw whole documents in a bootstrap; -1 where a
+            question has none.
+    """
+
+    keys: tuple[str, ...]
+    exact: np.ndarray
+    f1: np.ndarray
+    in_memory: np.ndarray
+    held: np.ndarray
+    document: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def mark(
+    truths: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    answers: Mapping[str, Sequence[Answered]],
+) -> Marks:
+    """Marks every key; one without an answer counts 0."""
+    keys = tuple(truths)
+    pairs = [
+        official.best(predictions[key], truths[key]) if key in predictions else (False, 0.0)
+        for key in keys
+    ]
+    said = [answers.get(key, ()) for key in keys]
+    return Marks(
+        keys,
+        exact=np.array([float(pair[0]) for pair in pairs]),
+        f1=np.array([pair[1] for pair in pairs]),
+        in_memory=np.array([any(one.in_memory for one in each) for each in said], bool),
+        held=np.array([any(one.held for one in each) for each in said], bool),
+        document=np.array([each[0].document if each else -1 for each in said]),
+    )
+
+
+def summary(marks: Marks) -> dict[str, Any]:
+    """Percentages over all questions, and over those whose document holds an answer."""
+
+    def part(which):
+        names = {"exact_match": "exact", "f1": "f1", "answer_in_memory": "in_memory"}
+        shown: dict[str, Any] = {
+            name: round(100 * float(np.mean(getattr(marks, field)[which])), 3)
+            if which.any()
+            else None
+            for name, field in names.items()
+        }
+        return {**shown, "questions": int(which.sum())}
+
+    return {**part(np.ones(len(marks), bool)), "held": part(marks.held)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of a question file.
+
+    Attributes:
+        told: what `lemn evaluate` shows.
+        predictions: the answers by official key.
+        marks: of every key; None for a file without answers.
+    """
+
+    told: dict[str, Any]
+    predictions: dict[str, str]
+    marks: Marks | None
+
+
+def score(
+    model: StreamReader,
+    qa: str | os.PathLike,
+    evidence: str | os.PathLike,
+    slots: int | None = None,
+) -> Result:
+    """Answers every question of a file.
+
+    Args:
+        model: of documents.
+        qa: question file in TriviaQA's format; without answers there are predictions only.
+        evidence: folder of its documents.
+        slots: another size of the memory.
+    """
+    collection = files.read(qa, evidence)
+    domain = QaFile(qa).header.get("Domain", "Wikipedia")
+    answers = by_key(collection, answer(model, collection, slots), domain)
+    predictions = {
+        key: official.merge((one.text, one.confidence) for one in several)
+        for key, several in answers.items()
+    }
+    told: dict[str, Any] = {
+        "documents": len(collection),
+        "missing_documents": len(collection.missing),
+        "policy": model.memory.policy.name,
+        "question_aware": model.memory.policy.question_aware,
+        "slots": slots or model.memory.slots,
+        "data": os.path.basename(qa),
+    }
+    if not any(question.aliases for question in collection.questions):
+        return Result({"questions": len(collection.questions), **told}, predictions, None)
+    marks = mark(official.gold(qa), predictions, answers)
+    return Result({**summary(marks), **told}, predictions, marks)
+
+
+def bootstrap(
+    ours: np.ndarray, theirs: np.ndarray, group: np.ndarray, draws: int = 2000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Difference of two means in points, with a 95% interval: whole groups are drawn again.
+
+    Args:
+        ours, theirs: marks of the same questions, 0 to 1.
+        group: the document (or article) of each question.
+        draws: how often.
+        seed: of the draws.
+
+    Example:
+
+    >>> same = np.array([1.0, 0.0, 1.0])
+    >>> bootstrap(same, same, np.array([0, 0, 1]))
+    (0.0, 0.0, 0.0)
+    """
+    _, which = np.unique(group, return_inverse=True)
+    gains = np.bincount(which, ours.astype(float) - theirs.astype(float))
+    counts = np.bincount(which)
+    drawn = np.random.default_rng(seed).integers(0, len(counts), [draws, len(counts)])
+    means = 100 * gains[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(100 * gains.sum() / counts.sum()), float(low), float(high)

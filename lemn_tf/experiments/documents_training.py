@@ -1,0 +1,207 @@
+"""Training over documents, stage after stage: the reader, then the policy, or both together.
+
+A run is a folder: `config.json`, `reader.npz` (the trained reader), `model.keras` (all of it) and
+`history.jsonl`. A run that was stopped goes on with the stage that was not finished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf import loop
+from lemn_tf.experiments import documents
+from lemn_tf.experiments import documents_evidence as evidence
+from lemn_tf.experiments import documents_policy as policies
+from lemn_tf.experiments import documents_reader as reading
+from lemn_tf.experiments.documents import Told
+from lemn_tf.files import replacing
+from lemn_tf.learning import ActorCritic, Hindsight
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import spans as pipeline
+from lemn_tf.readers import LiteReader
+
+
+def train(
+    settings: documents.Settings, out: str | os.PathLike, told: Told = lambda text: None
+) -> StreamReader:
+    """Trains a model, or goes on with the run in `out`.
+
+    Args:
+        settings: how.
+        out: folder of the run.
+        told: is given lines to show.
+    """
+    run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
+    data = documents.load(settings, told)
+    model = documents.build(settings, data)
+    if settings.recipe == "paper":
+        _train_jointly(model, settings, data, run, told)
+    else:
+        _train_reader(model.reader, settings, data, run, told)
+        if model.learns:
+            _train_policy(model, settings, data, run, told)
+    with replacing(run.folder / "model.keras") as temporary:
+        model.save(temporary)
+    return model
+
+
+def _train_reader(reader, settings, data, run, told) -> None:
+    """Memories that hold the answer, three quarters of the time at random, then hard ones."""
+    saved = run.folder / "reader.npz"
+    given = saved if settings.reader_from is None else Path(settings.reader_from) / saved.name
+    if settings.reader_from is not None or saved.exists():
+        documents.load_weights(reader, given)
+        told(f"reader: taken from {given}")
+        return
+    trainer, done = reading.SpanTrainer(reader), 0
+    for name, share, rate, hard in (("random", 0.75, 2e-3, 0.0), ("hard", 0.25, 1e-3, 0.6)):
+        updates = max(1, round(share * settings.updates))
+        trainer.compile(reading.optimizer(rate, updates), jit_compile=False)
+        batches = training_batches(settings, data, done)
+        batches = reading.with_memories(batches, settings.slots, hard, settings.seed, done)
+        each = max(1, updates // 10)
+        shown = _Shown(f"reader, {name}", run, told)
+        trainer.fit(
+            batches.take(updates),
+            steps_per_epoch=each,
+            epochs=-(-updates // each),
+            callbacks=[shown],
+            shuffle=False,
+            verbose=0,
+        )
+        trainer.optimizer.finalize_variable_values(reader.trainable_variables)
+        done += updates
+    documents.save_weights(reader, saved)
+
+
+def training_batches(
+    settings: documents.Settings, data: documents.Data, start: int = 0
+) -> tf.data.Dataset:
+    """Endless batches of four documents with up to eight questions each."""
+    batches = pipeline.dataset(
+        data.collection,
+        data.words,
+        4,
+        documents.layout_of(settings),
+        idf=data.idf,
+        weights=settings.weights,
+        shuffle_seed=settings.seed,
+        repeat=True,
+        drop_remainder=True,
+        start=start,
+    )
+    return batches.map(evidence.with_arrival) if "slot" in settings.view else batches
+
+
+class _Shown(keras.callbacks.Callback):
+    """Says and writes down how an epoch went."""
+
+    def __init__(self, stage: str, run: loop.Run, told: Told):
+        super().__init__()
+        self.stage, self.run, self.told = stage, run, told
+
+    def on_epoch_end(self, epoch, logs=None):
+        numbers = {name: float(value) for name, value in (logs or {}).items()}
+        self.run.log({"stage": self.stage, "epoch": epoch, **numbers})
+        words = ", ".join(f"{name} {value:.3f}" for name, value in numbers.items())
+        self.told(f"{self.stage}, {epoch + 1}: {words}")
+
+
+def _train_policy(model, settings, data, run, told) -> None:
+    """By hindsight credit, the reader as it is."""
+    if not isinstance(model.reader, LiteReader):
+        _train_behind(model, settings, data, run, told)
+        return
+    seen = evidence.gather(model.reader, data.collection, data.words, data.idf)
+    model.reader.standardise(np.concatenate([document.vectors for document in seen]))
+    ready = policies.standardised(seen, seen)
+    if settings.question_aware:
+        said = np.concatenate([np.stack([d.best, d.total], axis=-1).reshape([-1, 2]) for d in seen])
+        model.memory.encoder.matching.standardise(said)
+        ready = policies.by_question(ready, ready)
+    memory = policies.bare(model.memory.policy, ready[0].vectors.shape[-1], settings.slots)
+    policies.begin(memory.policy, ready)
+    trainer = policies.train(
+        memory,
+        ready,
+        epochs=settings.epochs,
+        steps=settings.window,
+        batch_size=64 if settings.question_aware else 16,
+        seed=settings.seed,
+    )
+    numbers = {name: float(m.result()) for name, m in trainer._meters.items()}
+    run.log({"stage": "policy", **numbers})
+    told(f"policy: answer in memory {100 * numbers['answer_in_memory']:.1f}% while training")
+    model.memory.policy.set_weights(memory.policy.get_weights())
+
+
+def _train_behind(model, settings, data, run, told) -> None:
+    """A policy over a reader whose slots cannot be read apart: the reader runs in every update."""
+    if settings.question_aware:
+        raise ValueError("a question-aware policy is trained over the lite reader; got bidaf")
+    model.reader.trainable = False
+    layout = dataclasses.replace(documents.layout_of(settings), slots=settings.window or 60)
+    updates = settings.epochs * max(1, len(data.collection) // 4)
+    model.compile(
+        keras.optimizers.Adam(3e-3, global_clipnorm=5.0),
+        retention=Hindsight(discount=1.0, entropy=0.05, final_entropy=0.01),
+        on_policy=0.0,
+        on_subsets=0.0,
+        jit_compile=False,
+        updates=updates,
+        seed=settings.seed,
+    )
+    batches = pipeline.dataset(
+        data.collection,
+        data.words,
+        4,
+        dataclasses.replace(layout, max_words=20 * layout.slots),
+        idf=data.idf,
+        shuffle_seed=settings.seed,
+        repeat=True,
+        drop_remainder=True,
+    )
+    model.fit(
+        _episodes(batches, settings),
+        steps_per_epoch=updates,
+        callbacks=[_Shown("policy", run, told)],
+        shuffle=False,
+        verbose=0,
+    )
+    model.reader.trainable = True
+
+
+def _train_jointly(model, settings, data, run, told) -> None:
+    """The paper's procedure: Adam 1e-4, +1 / -1 for each answer at the end of the document."""
+    objective = ActorCritic(discount=1.0, reward="sign") if model.learns else None
+    model.compile(
+        keras.optimizers.Adam(1e-4, global_clipnorm=5.0),
+        retention=objective,
+        on_policy=1.0,
+        on_subsets=0.0,
+        jit_compile=False,
+        updates=settings.updates,
+        seed=settings.seed,
+    )
+    each = max(1, settings.updates // 10)
+    model.fit(
+        _episodes(training_batches(settings, data), settings),
+        steps_per_epoch=each,
+        epochs=-(-settings.updates // each),
+        callbacks=[_Shown("joint", run, told)],
+        shuffle=False,
+        verbose=0,
+    )
+
+
+def _episodes(batches: tf.data.Dataset, settings: documents.Settings) -> tf.data.Dataset:
+    """Batches as a `StreamReader` is trained on, without what only scoring needs."""
+    names = ("items", "length", "questions", "ask_at", "answers")
+    return batches.map(lambda batch: {name: batch[name] for name in names})

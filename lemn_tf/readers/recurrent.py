@@ -1,0 +1,164 @@
+"""Recurrent layers that read short texts in both directions at once, for readers of words.
+
+What depends on the inputs alone is one product for all steps. The GRU's gradient is written by
+hand: that of the recurrent weights is then one large product too, where automatic differentiation
+makes one a step. Tests hold both layers to Keras' own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+CLOSED = 1e4
+"""Added to a gate's input where there is no word: its sigmoid is then exactly 1."""
+
+
+class _TwoWays(keras.layers.Layer):
+    """What both layers share: weights `[2, ...]`, forward and backward, and the layout."""
+
+    gates: int
+
+    def __init__(self, units: int, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, shape):
+        wide = self.gates * self.units
+        uniform, orthogonal = keras.initializers.GlorotUniform, keras.initializers.Orthogonal
+
+        def twice(make):
+            return lambda shape, dtype: tf.stack([make()(shape[1:], dtype) for _ in range(2)])
+
+        self.kernel = self.add_weight(
+            shape=(2, shape[-1], wide), initializer=twice(uniform), name="kernel"
+        )
+        self.recurrent = self.add_weight(
+            shape=(2, self.units, wide), initializer=twice(orthogonal), name="recurrent"
+        )
+        self.bias = self.add_weight(shape=(2, wide), initializer="zeros", name="bias")
+
+    def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Words `[..., L, D]` with mask `[..., L]` -> `[..., L, 2 units]`; L must be known.
+
+        Words that are masked are passed over; what comes out in their place means nothing.
+        """
+        length, width = x.shape[-2], x.shape[-1]
+        if length is None:
+            raise ValueError(f"expected texts [..., L, D] of a known length L; got {x.shape}")
+        lead = tf.shape(x)[:-2]
+        flat = tf.reshape(tf.transpose(tf.reshape(x, [-1, length, width]), [1, 0, 2]), [-1, width])
+        live = tf.transpose(tf.reshape(mask, [-1, length]))[..., None]  # [L, R, 1]
+        outputs = []
+        for way in range(2):
+            kernel, recurrent, bias = (
+                tf.cast(weight[way], x.dtype) for weight in (self.kernel, self.recurrent, self.bias)
+            )
+            given = tf.reshape(tf.matmul(flat, kernel) + bias, [length, -1, kernel.shape[-1]])
+            if way == 0:
+                outputs.append(self.unroll(given, live, recurrent))
+            else:
+                outputs.append(self.unroll(given[::-1], live[::-1], recurrent)[::-1])
+        states = tf.transpose(tf.concat(outputs, axis=-1), [1, 0, 2])
+        return tf.reshape(states, tf.concat([lead, [length, 2 * self.units]], axis=0))
+
+    def unroll(self, given: tf.Tensor, live: tf.Tensor, recurrent: tf.Tensor) -> tf.Tensor:
+        """All states `[L, R, units]` of one direction, from the inputs' share of its gates."""
+        raise NotImplementedError(f"{type(self).__name__} does not override unroll()")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class BiGRU(_TwoWays):
+    """A GRU in each direction, its reset gate applied before the product as in Cho et al. (2014).
+
+        z = sigma(W_z x + U_z h + b_z)     r = sigma(W_r x + U_r h + b_r)
+        h' = z h + (1 - z) tanh(W_h x + U_h h r + b_h)
+
+    with r applied to U_h h, and no bias there.
+
+    Args:
+        units: width of each direction.
+    """
+
+    gates = 3
+
+    def unroll(self, given, live, recurrent):
+        units = self.units
+        closed = tf.where(live, tf.zeros([], given.dtype), tf.constant(CLOSED, given.dtype))
+        given = tf.concat([given[..., :units] + closed, given[..., units:]], axis=-1)
+        return gru(given, recurrent)
+
+
+@tf.custom_gradient
+def gru(given: tf.Tensor, recurrent: tf.Tensor):
+    """The states of a GRU that begins at 0.
+
+    Args:
+        given: `[L, R, 3 units]`, the inputs' share of z, r and the candidate.
+        recurrent: `[units, 3 units]`.
+
+    Returns:
+        `[L, R, units]`.
+    """
+    steps = given.shape[0]
+    inputs = tf.unstack(given, num=steps)
+    units = recurrent.shape[0]
+    h = tf.zeros_like(inputs[0][:, :units])
+    kept = []
+    for x in inputs:
+        u = tf.matmul(h, recurrent)
+        gates = tf.sigmoid(x[:, : 2 * units] + u[:, : 2 * units])
+        z, r, u_h = gates[:, :units], gates[:, units:], u[:, 2 * units :]
+        new = tf.tanh(x[:, 2 * units :] + r * u_h)
+        kept.append((h, z, r, u_h, new))
+        h = new + z * (h - new)
+    states = tf.stack([*(step[0] for step in kept[1:]), h])
+
+    def gradient(upstream):
+        back = tf.transpose(recurrent)
+        coming = tf.zeros_like(h)
+        to_inputs, to_products = [], []
+        for (before, z, r, u_h, new), here in zip(
+            reversed(kept), reversed(tf.unstack(upstream, num=steps)), strict=True
+        ):
+            d = coming + here
+            d_new = d * (1.0 - z) * (1.0 - new * new)
+            d_z = d * (before - new) * z * (1.0 - z)
+            d_r = d_new * u_h * r * (1.0 - r)
+            product = tf.concat([d_z, d_r, d_new * r], axis=-1)
+            coming = d * z + tf.matmul(product, back)
+            to_inputs.append(tf.concat([d_z, d_r, d_new], axis=-1))
+            to_products.append(product)
+        before = tf.concat([step[0] for step in kept], axis=0)
+        products = tf.concat(to_products[::-1], axis=0)
+        return tf.stack(to_inputs[::-1]), tf.matmul(before, products, transpose_a=True)
+
+    return states, gradient
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class BiLSTM(_TwoWays):
+    """An LSTM in each direction; gates in Keras' order (input, forget, candidate, output).
+
+    Args:
+        units: width of each direction.
+    """
+
+    gates = 4
+
+    def unroll(self, given, live, recurrent):
+        h = c = tf.zeros_like(given[0, :, : self.units])
+        states = []
+        for x, here in zip(
+            tf.unstack(given, num=given.shape[0]), tf.unstack(live, num=given.shape[0]), strict=True
+        ):
+            i, f, g, o = tf.split(x + tf.matmul(h, recurrent), 4, axis=-1)
+            new = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(g)
+            c, h = tf.where(here, new, c), tf.where(here, tf.sigmoid(o) * tf.tanh(new), h)
+            states.append(h)
+        return tf.stack(states)

@@ -1,0 +1,49 @@
+"""Settings of runs over documents, and the files of their readers."""
+
+import keras
+import numpy as np
+import pytest
+
+from lemn_tf.experiments import documents
+from lemn_tf.readers import BiDAF, LiteReader
+
+KINDS = {"kinds": (5, 7, 4), "words": 6}
+
+
+def make(reader: str, seed: int, **options):
+    keras.utils.set_random_seed(seed)
+    if reader == "lite":
+        return LiteReader(9, width=5, longest=3, units=4, **KINDS, **options)
+    return BiDAF(9, width=5, units=3, char_units=2, **KINDS, **options)
+
+
+@pytest.mark.parametrize("reader", documents.READERS)
+def test_a_reader_is_saved_with_all_its_weights(reader, tmp_path):
+    one, other = make(reader, 0), make(reader, 1)
+    documents.save_weights(one, tmp_path / "reader.npz")
+    table = other.table.numpy()
+    documents.load_weights(other, tmp_path / "reader.npz")
+    for ours, theirs in zip(one.trainable_weights, other.trainable_weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    np.testing.assert_array_equal(other.table.numpy(), table)  # word vectors are not in the file
+
+
+def test_another_view_takes_the_weights_too(tmp_path):
+    one, other = make("lite", 0), make("lite", 1, view=("hand", "words", "states"))
+    documents.save_weights(one, tmp_path / "reader.npz")
+    documents.load_weights(other, tmp_path / "reader.npz")
+    np.testing.assert_array_equal(one.mix.kernel.numpy(), other.mix.kernel.numpy())
+    smaller = LiteReader(9, width=5, longest=3, units=2, **KINDS)
+    with pytest.raises(ValueError, match="expected weights"):
+        documents.load_weights(smaller, tmp_path / "reader.npz")
+
+
+def test_settings_say_what_is_wrong():
+    given = {"qa": ("a",), "evidence": ("b",), "embeddings": "c"}
+    with pytest.raises(ValueError, match="known are lite, bidaf"):
+        documents.Settings(**given, reader="bert")
+    with pytest.raises(ValueError, match="known are lemn, paper"):
+        documents.Settings(**given, recipe="best")
+    aware = documents.Settings(**given, question_aware=True).make_policy()
+    assert aware.question_aware
+    assert aware.skip

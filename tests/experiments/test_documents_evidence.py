@@ -1,0 +1,82 @@
+"""What is worked out once about every slot is what reading any memory would give."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf.experiments import documents_evidence as evidence
+from lemn_tf.experiments import documents_reader as reading
+from lemn_tf.pipelines import documents as files
+from lemn_tf.pipelines import spans
+from lemn_tf.pipelines.embeddings import Words, read_vectors
+from lemn_tf.readers import LiteReader
+from lemn_tf.readers.base import take_items
+
+
+@pytest.fixture(scope="module")
+def world(towns):
+    vectors = read_vectors(towns.vectors)
+    known = Words(vectors.vocabulary)
+    collection = files.read(towns.qa, towns.evidence)
+    idf = spans.count_idf(collection, known)
+    keras.utils.set_random_seed(0)
+    reader = LiteReader(known.size, 8, units=4, view=("hand", "slot"), slot=evidence.ARRIVAL)
+    reader.set_table(vectors.table(known))
+    batches = spans.dataset(collection, known, 4, idf=idf).map(evidence.with_arrival)
+    return collection, known, idf, reader, list(batches)
+
+
+def test_any_memory_follows_from_its_slots(world):
+    collection, known, idf, reader, batches = world
+    found = evidence.gather(reader, collection, known, idf)
+    assert len(found) == len(collection)
+    assert sum(len(document.questions) for document in found) == len(collection.questions)
+    batch = batches[0]
+    document = found[int(batch["document"][1])]
+    kept = tf.constant([[[0, 2, -1]] * batch["ask_at"].shape[1]] * batch["ask_at"].shape[0])
+    kept = tf.cast(kept, tf.int64)
+    codes, query = reader.encode(batch["items"]), reader.ask(batch["questions"])
+    answer = reader.read(query, take_items(codes, kept), kept)
+    expected = reader.probability(answer, batch["answers"]).numpy()[1]
+    best = reader.best(answer)
+    for q, number in enumerate(batch["question"][1].numpy()):
+        if number < 0:
+            continue
+        at = list(document.questions).index(number)
+        right = np.exp(document.right[at][[0, 2]]).sum()
+        total = np.exp(document.total[at][[0, 2]]).sum()
+        np.testing.assert_allclose(right / total, expected[q], atol=1e-5)
+        slot = (0, 2)[int(np.argmax(document.best[at][[0, 2]]))]
+        assert slot == int(best.slot[1, q])
+        offsets = batch["offsets"][1, slot].numpy()
+        told = [offsets[int(best.start[1, q]), 0], offsets[int(best.end[1, q]), 1]]
+        np.testing.assert_array_equal(document.spans[at, slot], told)
+    holds = (batch["answers"][1, :, :, 0, None].numpy() == np.arange(document.slots)).any(axis=1)
+    np.testing.assert_array_equal(document.holds[: len(holds)].any(), holds.any())
+
+
+def test_what_is_known_on_arrival_does_not_depend_on_what_comes_later(world):
+    batch = world[-1][0]
+    whole = evidence.arrival(batch["items"])
+    cut = evidence.arrival({name: leaf[:, :3] for name, leaf in batch["items"].items()})
+    assert whole.shape[-1] == evidence.ARRIVAL
+    np.testing.assert_allclose(whole[:, :3], cut)
+    assert np.all(whole[:, 0, 3] > whole[:, -1, 3])  # the filler has been seen before
+
+
+def test_memories_to_learn_from_hold_the_answer(world):
+    batch = world[-1][0]
+    asked = batch["ask_at"].numpy() >= 0
+    shared = {}
+    for hard in (0.0, 1.0):
+        kept = reading.memories(batch, 3, hard, tf.constant([1, 2])).numpy()
+        holds = kept[..., None] == batch["answers"][..., 0].numpy()[..., None, :]
+        holds &= kept[..., None] >= 0
+        assert np.all(holds.any(axis=(-2, -1))[asked])
+        assert np.all((np.diff(kept, axis=-1) > 0)[asked])
+        stems = tf.gather(batch["items"]["stem"], np.maximum(kept, 0), batch_dims=1).numpy()
+        words = batch["questions"]["stem"].numpy()[:, :, None, None, :]
+        same = (stems[..., None] == words) & (words > 0)
+        shared[hard] = same.any(axis=-2).sum(axis=-1).mean(axis=-1)[asked].mean()
+    assert shared[1.0] > shared[0.0]
