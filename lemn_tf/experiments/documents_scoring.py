@@ -70,7 +70,8 @@ def answer(
     """
     words, idf = words_of(model)
     reader, aware = model.reader, model.memory.policy.question_aware
-    layout = pipeline.Layout(slot_words=reader.words, longest=reader.longest)
+    # An answer is in memory however long it is, if it lies within a slot.
+    layout = pipeline.Layout(slot_words=reader.words, longest=reader.words)
     data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
     if reader.slot:
         data = data.map(with_arrival)
