@@ -9,6 +9,7 @@ help and typing mistakes are answered before TensorFlow is loaded.
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import os
 import sys
@@ -44,6 +45,8 @@ EXTRAS |= dict.fromkeys(
     "pip install --no-deps -r requirements-agents.txt",
 )
 """How to get the packages that only some commands need."""
+LIGHT = ("chat", "presets")
+"""Commands that may do without TensorFlow."""
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 """Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
@@ -93,6 +96,25 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _import_tensorflow() -> None:
+    """Imports TensorFlow while nothing is written to standard error.
+
+    Builds for GPUs report what hardware they lack before they heed `QUIET`. An import that fails
+    still raises.
+    """
+    if "tensorflow" in sys.modules:
+        return
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        importlib.import_module("tensorflow")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
     arguments = parser().parse_args(argv)
@@ -103,6 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A program for each shape is meant: no warning about retracing.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
+        if arguments.command not in LIGHT:
+            _import_tensorflow()
         return COMMANDS[arguments.command].run(arguments) or 0
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
