@@ -19,11 +19,11 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lemn_tf.entries import Entry, Observation, Reply
 from lemn_tf.export import transport
 from lemn_tf.export.errors import Code, ServingError
 from lemn_tf.export.tensors import Arrays
@@ -31,63 +31,13 @@ from lemn_tf.export.tensors import Arrays
 if TYPE_CHECKING:
     from lemn_tf.memory import MemoryState
 
-__all__ = ["Answer", "Entry", "MemoryClient", "Observation", "ServingError"]
+__all__ = ["Entry", "MemoryClient", "Observation", "Reply", "ServingError"]
 
 TEXT = "entries__text"
 """The tensor of the state that holds the sentences as they were given."""
 UNUSED = -1
 """The id of a slot that holds nothing."""
 _LONGEST_WAIT = 5.0
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One thing in memory.
-
-    Attributes:
-        id: position in the stream, from 0.
-        text: the sentence.
-        keep: probability, at the last observation, that the policy keeps it; None if not known.
-        pinned: whether it may never be dropped.
-    """
-
-    id: int
-    text: str
-    keep: float | None = None
-    pinned: bool = False
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What became of one sentence.
-
-    Attributes:
-        entry: the sentence itself.
-        dropped: what left the memory for it, perhaps the sentence itself; None if nothing did.
-    """
-
-    entry: Entry
-    dropped: Entry | None
-
-    @property
-    def stored(self) -> bool:
-        """Whether the sentence is in memory now."""
-        return self.dropped is None or self.dropped.id != self.entry.id
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was answered, and from what.
-
-    Attributes:
-        text: the answer.
-        probability: that the model gives it.
-        evidence: the entries with the attention on each, most first.
-    """
-
-    text: str
-    probability: float
-    evidence: tuple[tuple[Entry, float], ...]
 
 
 class MemoryClient:
@@ -171,7 +121,7 @@ class MemoryClient:
             seen += self._decided(part, self._run("observe_many", self._with(items=[padded])))
         return seen
 
-    def ask(self, question: str) -> Answer:
+    def ask(self, question: str) -> Reply:
         """Answers a question from the memory."""
         outputs = self._run("answer", self._with(question=[question]))
         attention = outputs["attention"]
@@ -182,7 +132,7 @@ class MemoryClient:
         evidence = [(entry, weights.get(entry.id, 0.0)) for entry in self.memory()]
         evidence.sort(key=lambda pair: -pair[1])
         text = _text(outputs["answer"][0])
-        return Answer(text, float(outputs["probability"][0]), tuple(evidence))
+        return Reply(text, float(outputs["probability"][0]), tuple(evidence))
 
     def memory(self) -> list[Entry]:
         """What is in memory now, oldest first."""

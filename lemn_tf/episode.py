@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 import tensorflow as tf
 
@@ -78,12 +78,10 @@ def by_question(episode: Episode) -> Episode:
     def each(leaf):
         return tf.repeat(leaf, questions, axis=0)
 
-    items = tf.nest.map_structure(each, episode["items"])
+    given: dict[str, Any] = {**episode}
+    items = tf.nest.map_structure(each, given["items"])
     items["asked"] = tf.nest.map_structure(along, episode["questions"])
     known = ("questions", "ask_at", "answers", "support")
-    rows = {name: episode[name] for name in known if episode.get(name) is not None}
-    return {
-        "items": items,
-        "length": each(episode["length"]),
-        **{name: tf.nest.map_structure(alone, rows[name]) for name in rows},
-    }
+    rows = {name: given[name] for name in known if given.get(name) is not None}
+    made = {name: tf.nest.map_structure(alone, rows[name]) for name in rows}
+    return cast(Episode, {"items": items, "length": each(given["length"]), **made})

@@ -68,9 +68,10 @@ class StreamReader(RetentionTrainer):
         self.memory = EpisodicMemory(slots, policy, encoder, name="memory")
         self.critic = keras.layers.Dense(1, name="critic")
         self.reader_loss = None
-        self._item = reader.entry_spec() if item is None else item
+        own = reader.entry_spec()
         if policy.question_aware and item is None:
-            self._item = {**self._item, "asked": reader.question_spec()}
+            own = {**own, "asked": reader.question_spec()}
+        self._item = own if item is None else item
         if self._item is not None or policy.clairvoyant:
             self._create_weights()
 
@@ -310,8 +311,8 @@ class StreamReader(RetentionTrainer):
 
     def report(self, data, loss, answers, logs):
         weight = tf.cast(data["ask_at"] >= 0, tf.float32)
-        shown = {"loss": loss, **logs}
-        return {**self.show(shown), **self._user_metrics(data, answers, weight)}
+        shown = self.show({"loss": loss, **logs})
+        return shown | self._user_metrics(data, answers, weight)
 
     def _user_metrics(self, episode, logits, weight):
         if self._compile_metrics is None:
@@ -341,9 +342,8 @@ class StreamReader(RetentionTrainer):
         if episode.get("support") is not None:
             told = asked & labelled(episode["support"])
             held = told & supported(kept, episode["support"])
-        right = right > 0
-        counted = {"questions": asked, "right": right, "labelled": told, "supported": held}
-        counted["both"] = held & right
+        counted = {"questions": asked, "right": right > 0, "labelled": told, "supported": held}
+        counted["both"] = held & counted["right"]
         counts = {name: tf.reduce_sum(tf.cast(x, tf.int32)) for name, x in counted.items()}
         return counts, tf.reduce_sum(losses), answer.logits
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lemn_tf.export.client import Answer, Entry, MemoryClient, Observation, ServingError
+from lemn_tf.export.client import Entry, MemoryClient, Observation, Reply, ServingError
 
 HELP = """\
 A line is remembered; a line that ends in "?" is answered.
@@ -88,7 +88,7 @@ class Conversation:
             what = "not kept" if not observation.stored else "dropped"
             self.console.print(f"[yellow]{what}:[/] [dim]{dropped.id}[/] {escape(dropped.text)}")
 
-    def _answered(self, answer: Answer) -> None:
+    def _answered(self, answer: Reply) -> None:
         self.console.print(f"[bold green]{escape(answer.text)}[/]  ({answer.probability:.0%})")
         for entry, weight in answer.evidence[:_MOST_EVIDENCE]:
             self.console.print(f"  {weight:5.0%}  [dim]{entry.id}[/] {escape(entry.text)}")

@@ -199,6 +199,8 @@ def padded(documents: Sequence[Evidence], names: Sequence[str]) -> dict[str, np.
             [np.arange(questions) < len(document.questions) for document in documents]
         ),
     }
+    shape: tuple[int, int]
+    fill: float
     for name in names:
         leaves = [getattr(document, name) for document in documents]
         if name in PER_SLOT:

@@ -79,7 +79,7 @@ class SpanTrainer(keras.Model):
 
     def __init__(self, reader: SpanReader, **kwargs):
         super().__init__(**kwargs)
-        self.reader = reader
+        self.reader: Any = reader
         self.loss_of = keras.metrics.Mean(name="loss")
         self.right = keras.metrics.Mean(name="right")
         self.built = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class Side:
     documents: list[Evidence]
 
 
-def read_side(model: StreamReader, folder: str | Path, name: str, read: bool) -> Side:
+def read_side(model: StreamReader, folder: str | os.PathLike, name: str, read: bool) -> Side:
     """One side of a set, `qa/wikipedia-NAME.json` and `evidence/` in a folder."""
     words, idf = words_of(model)
     collection = files.read(
@@ -59,7 +60,7 @@ def read_side(model: StreamReader, folder: str | Path, name: str, read: bool) ->
     return Side(collection, seen)
 
 
-Kept = Sequence[np.ndarray] | Sequence[Sequence[np.ndarray]]
+Kept = Sequence[Any]
 """Ids of the slots kept of each document, or of each document for each of its questions."""
 
 
@@ -75,7 +76,7 @@ def marks(side: Side, kept: Kept) -> dict[str, list[float]]:
     for document, ids in zip(side.documents, kept, strict=True):
         text = side.collection[numbers[document.name]]
         for q in range(len(document.questions)):
-            one = ids if isinstance(ids, np.ndarray) else ids[q]
+            one: np.ndarray = ids if isinstance(ids, np.ndarray) else ids[q]
             one = one[one >= 0]
             slot = one[np.argmax(document.best[q, one])]
             said = text.between(*document.spans[q, slot])

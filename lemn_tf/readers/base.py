@@ -42,7 +42,7 @@ class Reader(keras.layers.Layer):
         """Questions with any leading dimensions -> queries `[..., d]`."""
         raise NotImplementedError(f"{type(self).__name__} does not override ask()")
 
-    def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor) -> Answer:
+    def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor) -> Any:
         """Answers each query from its own slots. A reader may add switches of its own.
 
         Args:

@@ -306,7 +306,7 @@ def test_says_what_it_cannot_export(make, model, tmp_path):
         export({}, tmp_path / "1")
     words, model_without = model.vocabulary, make.model(slots=2)
     model_without.vocabulary = None
-    with pytest.raises(ValueError, match="with its words"):
+    with pytest.raises(ValueError, match="needs the model's words"):
         export(model_without, tmp_path / "1")
     assert words is not None
     assert not list(tmp_path.iterdir())
