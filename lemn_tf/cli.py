@@ -46,7 +46,7 @@ EXTRAS |= dict.fromkeys(
 )
 """How to get the packages that only some commands need."""
 LIGHT = ("chat", "presets")
-"""Commands that may do without TensorFlow."""
+"""Commands that do not need TensorFlow."""
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 """Keeps TensorFlow's start-up lines out of what the command prints, unless they are asked for."""
 
@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
 def _import_tensorflow() -> None:
     """Imports TensorFlow while nothing is written to standard error.
 
-    Builds for GPUs report what hardware they lack before they heed `QUIET`. An import that fails
+    Builds for GPUs report what hardware they lack before they obey `QUIET`. An import that fails
     still raises.
     """
     if "tensorflow" in sys.modules:

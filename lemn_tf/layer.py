@@ -35,7 +35,7 @@ class EpisodicMemory(keras.layers.Layer):
         items: nest of `[B, T, ...]`, the stream; ragged in T, or padded and masked.
         initial_state: the `MemoryState` to go on from; default an empty one.
         mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
-            items, as Keras' `Masking` gives, is heeded.
+            items, as Keras' `Masking` gives, is respected.
         training: sample evictions instead of taking the likeliest, if the policy learns.
         seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
         after_step: called with the step and the memory after it; returns the memory with other

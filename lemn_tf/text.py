@@ -65,7 +65,7 @@ class Vocabulary(keras.layers.Layer):
 
     Call arguments:
         texts: string tensor of any static rank, [...].
-        length: pad or cut every text to so many words; None pads to the longest.
+        length: pad or cut every text to this many words; None pads to the longest.
 
     Returns:
         int32 ids [..., L].

@@ -115,7 +115,7 @@ def read_vectors(
         vocabulary: for a `.npy`, the text file with a word a line; None for the only
             `vocab*.txt` in the same folder.
         dimensions: D that the vectors must have; None for any.
-        limit: read the first so many words only.
+        limit: read only the first `limit` words.
 
     Returns:
         The vectors.

@@ -146,7 +146,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
 
 def _fitted(decisions: Decision, steps: int) -> Decision:
-    """The same with exactly so many steps: cut, or padded with what is of no importance."""
+    """The same decisions with exactly `steps` steps: cut, or padded with zeros."""
 
     def fit(leaf):
         leaf = leaf[:, :steps]

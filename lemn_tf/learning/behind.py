@@ -53,7 +53,7 @@ def behind(model: keras.Model, inputs: Nest, calls: Sequence[Call], which: int) 
 
 
 def repeat(nest: Nest, times: int) -> Nest:
-    """Every row so many times in a row, masks that Keras attached included."""
+    """Every row repeated `times` times, with the masks that Keras attached."""
 
     def one(leaf):
         if times == 1:
@@ -196,7 +196,7 @@ def takes(run: Run, stand_in: Nest, rows: int, times: int = 1) -> tuple[bool, bo
 
     Args:
         run: what `behind` returned.
-        stand_in: a memory for every row of the batch, so many times.
+        stand_in: a memory for every row of the batch, each repeated `times` times.
         rows: how many rows that makes, which the answer must have too.
         times: memories for each row of the batch.
     """

@@ -69,7 +69,7 @@ def actor_critic_loss(
         discount: gamma.
         gae_lambda: lambda of the generalised advantage.
         rollouts: so many rows beside each other are one stream, lived through with other draws.
-            What an action was worth is then told from how the others fared from the same step on.
+            The worth of an action is then its return compared with the others' from the same step.
     """
     # Behind its end a stream gives nothing: a discount of 0 there keeps padding out of the returns.
     goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])

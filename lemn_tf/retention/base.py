@@ -70,7 +70,7 @@ class RetentionPolicy(keras.layers.Layer):
 
     A policy says itself what it is, in the attributes below and by what it overrides; nobody else
     goes by its class or its name. Whatever Keras' global dtype policy is, a policy computes in
-    float32 unless it is given a `dtype`: it is small, and what is forgotten should not hang on
+    float32 unless it is given a `dtype`: it is small, and what is forgotten should not depend on
     rounding. Its weights are float32 even then.
 
     Example: a policy that evicts the entry whose vector is shortest, and one that learns.

@@ -52,7 +52,7 @@ class Salient(_Lexical):
     """Keeps the slots with the most words that have a capital letter or a digit.
 
     Args:
-        first: only the first so many items of the stream are kept at all; 0 for no such bound.
+        first: keep only items among the first `first` of the stream; 0 for no such limit.
     """
 
     def __init__(self, first: int = 0, **kwargs):
