@@ -24,7 +24,7 @@ class EvictionPolicy(tf_policy.TFPolicy):
 
     What the retention policy carries for each entry is the policy's state here. TF-Agents has a
     state before the action is drawn, so all N + 1 candidates are in it, each with its id, and the
-    next step takes those that are still there. That also makes it right if the environment did
+    next step takes those that are still there. That also makes it right if the environment had to
     ignore the action. A policy without carry has no state.
 
     Args:

@@ -295,7 +295,7 @@ def score(
         path: a file in bAbI's text format.
         slots, jit_compile: see `lemn_tf.evaluation.rates`.
         store_questions: see `Settings`.
-        renamings: read every story this many times instead, each time with names exchanged at random:
+        renamings: read every story this many times, each time with names exchanged at random:
             chance then matters less when a file has few stories.
 
     Returns:
