@@ -89,6 +89,7 @@ def test_an_archive_fetched_before_the_power_went_is_unpacked(server, tmp_path):
         (b"no archive", "expected a tar archive safe to unpack"),
         (ARCHIVE[:80], "expected a tar archive safe to unpack"),
     ],
+    ids=["no evidence", "no archive", "torn"],
 )
 def test_something_else_leaves_nothing(tmp_path, data, message):
     (tmp_path / "x.tar.gz").write_bytes(data)
