@@ -1,11 +1,16 @@
-"""A few documents about towns, with questions, in TriviaQA's format; and small word vectors."""
+"""Small files of stories and documents, recipes with small batches, and small word vectors."""
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from lemn_tf import recipes
+from lemn_tf.pipelines import babi as pipeline
+from lemn_tf.pipelines import babi_generator
 
 COLOURS = ("red", "green", "blue", "white", "black", "brown")
 FILLER = (
@@ -52,3 +57,23 @@ def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> S
 @pytest.fixture(scope="session")
 def towns(tmp_path_factory) -> SimpleNamespace:
     return corpus(tmp_path_factory.mktemp("towns"))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    paths = {}
+    for number, split in enumerate(("train", "valid", "test")):
+        paths[split] = folder / f"noisy_{split}.txt"
+        pipeline.write_stories(babi_generator.generate("noisy", 8, seed=number), paths[split])
+    return paths
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Recipes with batches of 4: the number of an update's stories is not the point here."""
+    small = {
+        name: tuple(dataclasses.replace(phase, batch_size=4) for phase in phases)
+        for name, phases in recipes.RECIPES.items()
+    }
+    monkeypatch.setattr(recipes, "RECIPES", small)
