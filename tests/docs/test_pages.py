@@ -14,7 +14,11 @@ PAGES = [ROOT / "README.md", ROOT / "BUILD.md", ROOT / "CONTRIBUTING.md", *ROOT.
 PAGES += [ROOT / "examples" / "README.md"]
 SHORTER = {"9600": "160", "epochs=3": "epochs=1"}
 """What a test changes in README's example: as it stands it trains for a minute."""
-APART = {"extending.md": "tests/docs/test_extending.py", "serving.md": "tests/docs/test_serving.py"}
+APART = {
+    "documents.md": "tests/docs/test_documents.py",
+    "extending.md": "tests/docs/test_extending.py",
+    "serving.md": "tests/docs/test_serving.py",
+}
 """Pages whose code is run elsewhere, with more to say about it."""
 
 
