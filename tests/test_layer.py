@@ -16,7 +16,8 @@ README = Path(__file__).parents[1] / "README.md"
 def readme_example(tmp_path, monkeypatch, **changes):
     """Runs the code as printed, but for the changes; returns what it defined."""
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = [block for block in blocks if "MemoryModel" in block]
     for old, new in changes.values():
         assert old in code
         code = code.replace(old, new)
