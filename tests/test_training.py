@@ -158,7 +158,7 @@ def test_a_run_leaves_what_it_promises(straight):
     folder, model = straight
     names = {path.name for path in folder.iterdir()}
     files = {"config.json", "history.jsonl", "checkpoint.npz", "model.keras"}
-    assert names == files | {"reader-0.npz", "reader-1.npz"}
+    assert names == files | {".lock", "reader-0.npz", "reader-1.npz"}
     lines = history(folder)
     assert [(line["phase"], line["update"]) for line in lines] == [
         ("reader", 2),

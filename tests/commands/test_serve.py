@@ -42,6 +42,7 @@ def test_it_serves_until_told_to_stop(exported):
         assert process.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_it_stops_in_the_middle_of_heavy_work(exported):
     """Four large requests are under way, which take longer than anybody waits."""
     rows = [{"sentences": ["Mary went home."] * 4000, "question": "Where is Mary?"}] * 60

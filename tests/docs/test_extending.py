@@ -12,6 +12,8 @@ import tensorflow as tf
 from lemn_tf import StreamReader, retention
 from lemn_tf.readers import MemN2N
 
+pytestmark = pytest.mark.xdist_group("extending")  # what they share is set up once
+
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 
 

@@ -10,6 +10,8 @@ import pytest
 from lemn_tf import load
 from lemn_tf.export import Server, export
 
+pytestmark = pytest.mark.xdist_group("serving page")  # what they share is set up once
+
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
 
 

@@ -39,7 +39,7 @@ def tiny(files, row, **changes) -> babi.Settings:
     ).lasting(24)
 
 
-@pytest.mark.parametrize("row", ["fifo", "im-lemn"])
+@pytest.mark.parametrize("row", ["fifo", pytest.param("im-lemn", marks=pytest.mark.slow)])
 def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
     settings = tiny(files, babi_cells.ROWS[row])
     trained = babi.train(settings, tmp_path / "run", jit_compile=False)
@@ -88,6 +88,7 @@ def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
     assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
 
+@pytest.mark.slow
 def test_a_reader_is_trained_once(files, tmp_path, small_batches):
     first = tiny(files, babi_cells.ROWS["fifo"])
     babi.train(first, tmp_path / "first", jit_compile=False)

@@ -27,6 +27,7 @@ def world(towns):
     return collection, known, idf, reader, list(batches)
 
 
+@pytest.mark.slow
 def test_any_memory_follows_from_its_slots(world):
     collection, known, idf, reader, batches = world
     found = evidence.gather(reader, collection, known, idf)

@@ -23,7 +23,7 @@ def by_question(data):
     }
 
 
-@pytest.mark.parametrize("slots", [None, 8])
+@pytest.mark.parametrize("slots", [None, pytest.param(8, marks=pytest.mark.slow)])
 def test_what_comes_back_is_what_was_written(collection, tmp_path, slots):
     layout = Layout(slot_words=6, questions=2, spans=4, slots=slots, longest=2)
     path = tmp_path / "new" / "train.tfrecord"

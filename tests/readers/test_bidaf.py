@@ -157,6 +157,7 @@ def test_the_size_of_the_paper():
     assert abs(count - 2.57e6) < 0.1e6
 
 
+@pytest.mark.slow
 def test_it_learns_in_a_stream_reader(reader, documents):
     model = StreamReader(reader, slots=3, policy="fifo")
     model.compile(keras.optimizers.Adam(2e-2), jit_compile=False)

@@ -61,6 +61,7 @@ def test_views(documents):
         make(view=("feelings",))
 
 
+@pytest.mark.slow
 def test_it_learns_in_a_stream_reader(documents):
     """What it answers, it learns; what it may forget is trained by hindsight."""
     model = StreamReader(make(view=("hand", "states")), slots=3, policy="st-lemn")

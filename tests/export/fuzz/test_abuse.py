@@ -20,6 +20,8 @@ from tensorflow_serving.apis import predict_pb2
 
 from lemn_tf.export import MemoryClient
 
+pytestmark = pytest.mark.xdist_group("fuzz")  # what they share is set up once
+
 METHOD = "/tensorflow.serving.PredictionService/Predict"
 SIGNATURES = (
     "serving_default",
