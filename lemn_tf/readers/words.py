@@ -284,7 +284,10 @@ class WordReader(SpanReader):
 def masked_softmax(scores: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
     """Softmax over the last axis where `live`, 0 elsewhere and if nothing is; done in float32."""
     masked = tf.where(live, tf.cast(scores, tf.float32), -1e9)
-    return tf.cast(tf.nn.softmax(masked) * tf.cast(live, tf.float32), scores.dtype)
+    # TensorFlow with oneDNN takes up to five dimensions.
+    flat = tf.nn.softmax(tf.reshape(masked, [-1, tf.shape(masked)[-1]]))
+    weights = tf.ensure_shape(tf.reshape(flat, tf.shape(masked)), masked.shape)
+    return tf.cast(weights * tf.cast(live, tf.float32), scores.dtype)
 
 
 def dropped(x: tf.Tensor, rate: float, training: bool, seeds: Any, over: int = -2) -> tf.Tensor:
