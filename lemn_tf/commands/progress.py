@@ -60,13 +60,14 @@ class Bar(Rate):
         if not self.console.is_terminal:
             self.console.print(
                 f"{self.phase.name}: {done * self.phase.batch_size:,} of "
-                f"{self.total * self.phase.batch_size:,} episodes, {self.rate:,.0f}/s, {valid}"
+                f"{self.total * self.phase.batch_size:,} episodes, {self.rate:,.0f}/s, {valid}",
+                soft_wrap=True,
             )
 
     def _reached(self, logs: dict[str, float]) -> str:
         """What the phase has taught so far, in words."""
         if not self.phase.objectives and "subset_accuracy" in logs:
-            return f"reader: {100 * (1 - logs['subset_accuracy']):.1f}% wrong on random memories"
+            return f"{100 * (1 - logs['subset_accuracy']):.1f}% wrong on random memories"
         return f"validation error {100 * (1 - logs.get('val_accuracy', 0.0)):.1f}%"
 
     def _left(self, done: int) -> str:
