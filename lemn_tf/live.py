@@ -21,6 +21,7 @@ from lemn_tf.entries import Entry, Observation, Reply
 from lemn_tf.memory import EMPTY, MemoryState
 from lemn_tf.model import StreamReader
 from lemn_tf.sentences import Sentences
+from lemn_tf.text import tokenize
 
 
 class LiveReader:
@@ -100,8 +101,6 @@ class LiveReader:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words of a text that the model has never seen."""
-        from lemn_tf.text import tokenize
-
         words = [word.decode() for word in tokenize(tf.constant([text])).flat_values.numpy()]
         known = set(self._sentences.vocabulary.words)
         return [word for word in dict.fromkeys(words) if word not in known]

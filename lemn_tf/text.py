@@ -100,8 +100,6 @@ class Vocabulary(keras.layers.Layer):
     unknown = UNKNOWN
     """The id of every word that it does not know."""
 
-    # A lookup table has no weights to create, so Keras never calls its own `build` here
-    # (`built` is set at once) and the name is free for what a reader expects of it.
     @classmethod
     def from_texts(
         cls, texts: Iterable[str], answers: Iterable[str] = (), **kwargs
