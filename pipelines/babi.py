@@ -11,9 +11,9 @@ Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Voc
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -30,7 +30,7 @@ class Words(Protocol):
     unknown: int
     """The id of every word that it does not know."""
 
-    def __call__(self, texts: tf.Tensor, length: int | None = None) -> tf.Tensor: ...
+    def __call__(self, texts: tf.Tensor) -> tf.Tensor: ...
 
     def lookup(self, strings: tf.Tensor) -> tf.Tensor: ...
 
@@ -164,10 +164,7 @@ def answers(stories: Iterable[Story]) -> list[str]:
 
 
 def encode(
-    stories: Sequence[Story],
-    vocabulary: Words,
-    store_questions: bool = False,
-    length: int | None = None,
+    stories: Sequence[Story], vocabulary: Words, store_questions: bool = False
 ) -> dict[str, np.ndarray]:
     """Turns stories into padded arrays of ids; S stories, T items, Q questions, K supports.
 
@@ -177,7 +174,6 @@ def encode(
         stories: at least one story.
         vocabulary: maps a string tensor to ids, and with `lookup` answers to ids.
         store_questions: put each question into the stream too, right after it was asked.
-        length: L, words of an item and of a question (cut or padded); None for the longest.
 
     Returns:
         int32 arrays: `items` [S, T, L] (padding 0), `length` [S] the number of items,
@@ -200,7 +196,7 @@ def encode(
     streams = [_stream(story, store_questions) for story in stories]
     asked = [[question.text for question in story.questions] for story in stories]
     shift = [_shifts(story) if store_questions else [0] * len(story.facts) for story in stories]
-    sentences = _sentences([*streams, *asked], vocabulary, length)
+    sentences = _sentences([*streams, *asked], vocabulary)
     return {
         "items": sentences(streams),
         "length": np.array([len(stream) for stream in streams], np.int32),
@@ -217,13 +213,10 @@ def encode(
     }
 
 
-def _sentences(
-    rows: list[list[str]], vocabulary: Words, length: int | None
-) -> Callable[[list[list[str]]], np.ndarray]:
+def _sentences(rows: list[list[str]], vocabulary: Words) -> Callable[[list[list[str]]], np.ndarray]:
     """A function from rows of these sentences to their ids, [rows, sentences, L]."""
     distinct = list(dict.fromkeys(text for row in rows for text in row))
-    options = {} if length is None else {"length": length}
-    ids = np.asarray(vocabulary(tf.constant(distinct, tf.string), **options), np.int32)
+    ids = np.asarray(vocabulary(tf.constant(distinct, tf.string)), np.int32)
     ids = np.concatenate([ids, np.zeros_like(ids[:1])]) if distinct else np.zeros((1, 0), np.int32)
     row_of = {text: row for row, text in enumerate(distinct)}  # the last row is padding
     return lambda rows: ids[
@@ -272,33 +265,16 @@ def _padded(rows: list[list[int]], padding: int) -> np.ndarray:
     return out
 
 
-def dataset(
-    stories: Sequence[Story],
-    vocabulary: Words,
-    batch_size: int,
-    *,
-    shuffle_seed: int | None = None,
-    buckets: int | Sequence[int] | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
-    store_questions: bool = False,
-    length: int | None = None,
-    start: int = 0,
-) -> tf.data.Dataset:
+def dataset(arrays: Mapping[str, np.ndarray], batch_size: int, **options: Any) -> tf.data.Dataset:
     """Batches of encoded stories, bucketed by their number of items.
 
-    Within a bucket every batch has the same T; Q, L and K are the same everywhere. Batch n
-    depends on the arguments and n alone, so `start=n` resumes a run exactly.
+    Within a bucket every batch has the same T; Q, L and K are the same everywhere.
 
     Args:
-        stories, vocabulary, store_questions, length: as for `encode`.
+        arrays: what `encode` returned.
         batch_size: stories in a batch.
-        shuffle_seed: seed of the order, a new one each epoch; None keeps the stories' order
-            (within a bucket).
-        buckets: ascending values of T, or how many of them to choose, or None for up to four.
-        repeat: go on for ever; otherwise one epoch.
-        drop_remainder: leave out the last, smaller batch of each bucket.
-        start: index of the first batch, counted over all epochs.
+        **options: of `lemn_tf.pipelines.text.batched`: `shuffle_seed`, `buckets`, `repeat`,
+            `drop_remainder`, `start`.
 
     Returns:
         A `tf.data.Dataset` of dicts with the keys of `encode`, batch-major.
@@ -308,20 +284,9 @@ def dataset(
     >>> from lemn_tf.text import Vocabulary
     >>> story = Story(("Mary went home.",), (Question("Where is Mary?", "home", (0,), 1),))
     >>> vocabulary = Vocabulary.from_texts(texts([story]), answers([story]))
-    >>> for batch in dataset([story] * 3, vocabulary, batch_size=2):
+    >>> for batch in dataset(encode([story] * 3, vocabulary), batch_size=2):
     ...     print(batch["items"].shape)
     (2, 1, 3)
     (1, 1, 3)
     """
-    arrays = encode(stories, vocabulary, store_questions, length)
-    return batched(
-        arrays,
-        arrays["length"],
-        batch_size,
-        cut=["items"],
-        shuffle_seed=shuffle_seed,
-        buckets=buckets,
-        repeat=repeat,
-        drop_remainder=drop_remainder,
-        start=start,
-    )
+    return batched(arrays, arrays["length"], batch_size, cut=["items"], **options)

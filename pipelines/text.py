@@ -12,28 +12,30 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+MULTIPLE = 4
+"""Lengths to pad to are multiples of this, as far as the longest example allows."""
 
-def bucket_boundaries(lengths: np.ndarray, count: int = 4, multiple: int = 4) -> list[int]:
+
+def bucket_boundaries(lengths: np.ndarray, count: int = 4) -> list[int]:
     """The `count` lengths to pad to that waste the least padding.
 
     Args:
         lengths: length of every example, [S].
         count: at most so many boundaries.
-        multiple: boundaries are multiples of this, but never above the longest example.
 
     Returns:
-        Ascending boundaries; the last one is the longest length.
+        Ascending boundaries, multiples of `MULTIPLE` but for the last: the longest length.
 
     Example:
 
     >>> bucket_boundaries(np.array([5, 6, 7, 20, 21, 40]), count=3)
     [8, 24, 40]
     """
-    if count < 1 or multiple < 1:
-        raise ValueError(f"expected count and multiple >= 1, got {count} and {multiple}")
+    if count < 1:
+        raise ValueError(f"expected at least one bucket, got {count}")
     lengths = np.maximum(lengths, 1)  # a program needs at least one step
     longest = int(lengths.max())
-    rounded = np.minimum(-(-lengths // multiple) * multiple, longest)
+    rounded = np.minimum(-(-lengths // MULTIPLE) * MULTIPLE, longest)
     values, frequency = np.unique(rounded, return_counts=True)
     if len(values) > 24:  # keeps the search below small
         values = np.unique(np.quantile(rounded, np.linspace(0, 1, 24), method="higher"))

@@ -51,8 +51,9 @@ def stories():
 
 def test_fit_evaluate_predict_save_load(stories, tmp_path):
     vocabulary = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
-    data = babi.dataset(stories, vocabulary, 8, length=7)
-    model = make_model("st-lemn", vocabulary.size, 7, vocabulary)
+    arrays = babi.encode(stories, vocabulary)
+    data = babi.dataset(arrays, 8)
+    model = make_model("st-lemn", vocabulary.size, arrays["items"].shape[-1], vocabulary)
     objectives = [Hindsight(), ActorCritic()]
     model.compile(keras.optimizers.Adam(1e-2), retention=objectives, jit_compile=False)
     board = keras.callbacks.TensorBoard(tmp_path / "logs")
@@ -68,8 +69,7 @@ def test_fit_evaluate_predict_save_load(stories, tmp_path):
     assert result["accuracy"] == pytest.approx(history["val_accuracy"][-1])
     logits = model.predict(data, verbose=0)
     assert logits.shape == (16, 1, vocabulary.size)
-    answers = babi.encode(stories, vocabulary)["answers"]
-    assert np.mean(logits.argmax(-1) == answers) == pytest.approx(result["accuracy"])
+    assert np.mean(logits.argmax(-1) == arrays["answers"]) == pytest.approx(result["accuracy"])
 
     model.save(tmp_path / "model.keras")
     twin = keras.saving.load_model(tmp_path / "model.keras", compile=False)

@@ -24,7 +24,6 @@ from lemn_tf.loop import Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.renaming import groups_of, renamed
-from lemn_tf.pipelines.text import batched
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
 from lemn_tf.text import Vocabulary
@@ -143,7 +142,7 @@ class Stories:
 
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
-        return batched(self.arrays, self.arrays["length"], batch_size, cut=["items"], **options)
+        return babi.dataset(self.arrays, batch_size, **options)
 
 
 def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:

@@ -13,7 +13,7 @@ def data():
     stories = babi_generator.generate("original", 40, seed=3)
     words = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
     groups = groups_of(["", "", *words.words])
-    return words, groups, babi.dataset(stories, words, 8, buckets=1)
+    return words, groups, babi.dataset(babi.encode(stories, words), 8, buckets=1)
 
 
 def test_every_story_keeps_its_shape_and_its_truth(data):
