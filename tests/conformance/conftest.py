@@ -322,6 +322,7 @@ SUBJECTS = [
     ),
 ]
 _LAYERS: dict[str, keras.layers.Layer] = {}
+_OUTPUTS: dict[str, Tensors] = {}
 
 
 def pytest_generate_tests(metafunc):
@@ -349,6 +350,14 @@ def layer(subject) -> keras.layers.Layer:
     if subject.name not in _LAYERS:
         _LAYERS[subject.name] = subject.make()
     return _LAYERS[subject.name]
+
+
+@pytest.fixture
+def expected(subject, layer) -> Tensors:
+    """What the subject's layer makes of four rows, computed once."""
+    if subject.name not in _OUTPUTS:
+        _OUTPUTS[subject.name] = subject.run(layer, subject.inputs(4))
+    return _OUTPUTS[subject.name]
 
 
 @pytest.fixture

@@ -136,18 +136,20 @@ def test_law_8_flat_and_back(lived, tmp_path):
             np.testing.assert_array_equal(one, other)
 
 
-BAD = {"nan": np.nan, "infinite": np.inf, "negative": -np.inf, "huge": 3e38}
+BAD = (np.nan, np.inf, -np.inf, 3e38)
+"""Each in rows of its own: a bad item spoils nothing in its row, let alone in others."""
 
 
-@pytest.mark.parametrize("bad", list(BAD))
-def test_law_12_one_bad_item_spoils_nothing(remember, stream, bad):
+def test_law_12_one_bad_item_spoils_nothing(remember, stream):
     """It is seen as zeros would be, kept as it was given, and leaves no trace in the carry."""
-    items = np.transpose(stream, [1, 0, 2]).copy()
-    items[0, 5, :], items[1, 2, 3] = 0, 0
+    items = np.tile(np.transpose(stream, [1, 0, 2]), [len(BAD), 1, 1])
+    spoilt = items.copy()
+    for number, bad in enumerate(BAD):
+        for given, value in ((items, 0), (spoilt, bad)):
+            first, second = given[ROWS * number : ROWS * number + 2]
+            first[5, :], second[2, 3] = value, value
     seed = seed_of(remember)
     expected, wanted = remember(tf.constant(items), seed=seed)
-    spoilt = items.copy()
-    spoilt[0, 5, :], spoilt[1, 2, 3] = BAD[bad], BAD[bad]
     state, decisions = remember(tf.constant(spoilt), seed=seed)
     for name in decisions._fields:
         one, other = getattr(decisions, name), getattr(wanted, name)
@@ -156,8 +158,8 @@ def test_law_12_one_bad_item_spoils_nothing(remember, stream, bad):
         tf.nest.flatten(state.carry), tf.nest.flatten(expected.carry), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    for row in range(ROWS):
-        np.testing.assert_array_equal(state.entries[row], spoilt[row, state.ids[row].numpy()])
+    for row, ids in enumerate(state.ids.numpy()):
+        np.testing.assert_array_equal(state.entries[row], spoilt[row, ids])
     logits = remember.replay(remember.encode(tf.constant(spoilt)), decisions, seed=seed).logits
     assert np.all(np.isfinite(logits))
 
@@ -165,7 +167,7 @@ def test_law_12_one_bad_item_spoils_nothing(remember, stream, bad):
 def test_law_12_step_by_step(remember, stream):
     held = remember.initial_state(ROWS, tf.TensorSpec([WIDTH]))
     healthy, seed = held, seed_of(remember)
-    for t in range(STEPS):
+    for t in range(9):
         item, clean = stream[t].copy(), stream[t].copy()
         if t in (3, 4):
             item[1], clean[1] = np.nan, 0

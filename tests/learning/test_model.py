@@ -81,7 +81,7 @@ LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 def compiled(model, **options):
     """Compiled to run as it is, which is soonest for a few updates, and with no warm-up."""
-    eager = not options.get("jit_compile")
+    eager = "jit_compile" not in options
     options = {"warmup": 0, "run_eagerly": eager, **options}
     model.compile(keras.optimizers.Adam(1e-2), LOSS, metrics=["accuracy"], **options)
     return model
@@ -93,7 +93,7 @@ def subclassed(cls):
 
 
 def test_learns_to_keep_what_is_asked_for():
-    model, (x, y) = compiled(functional(), jit_compile=True, warmup=None), task(512)
+    model, (x, y) = compiled(functional(), jit_compile=False, warmup=None), task(512)
     history = model.fit(x, y, batch_size=64, epochs=40, verbose=0).history
     accuracy = model.evaluate(*task(256, seed=1), verbose=0, return_dict=True)["accuracy"]
     assert accuracy > 0.9
@@ -206,7 +206,7 @@ def test_questions_along_the_stream():
     keras.utils.set_random_seed(0)
     recalled, _ = EpisodicMemory(N, "st-lemn")(stream, ask_at=ask_at)
     model = MemoryModel([stream, ask_at], Attend()([recalled.entries, recalled.filled]))
-    compiled(model, jit_compile=True, warmup=None)
+    compiled(model, jit_compile=False, warmup=None)
     x, y = task(512)
     when = np.tile([[T - 2, T]], [512, 1]).astype(np.int32)
     answers = np.stack([y, y], axis=1)
@@ -223,7 +223,7 @@ def test_two_memories_in_one_model():
     two, _ = EpisodicMemory(N, "s-lemn", name="two")(second)
     heads = [Attend()([state.entries, state.filled]) for state in (one, two)]
     model = compiled(MemoryModel([first, second], keras.layers.Concatenate()(heads)))
-    (x, y), (z, _) = task(32), task(32, seed=1)
+    (x, y), (z, _) = task(16), task(16, seed=1)
     before = [
         np.array(w) for layer in ("one", "two") for w in model.get_layer(layer).trainable_weights
     ]
@@ -250,7 +250,7 @@ def test_any_loss_metric_and_weight():
     )
     x, y = task(32)
     targets = {"size": 100.0 * y[:, None].astype(np.float32), "kind": y}
-    history = model.fit(x, targets, batch_size=16, epochs=2, verbose=0).history
+    history = model.fit(x, targets, batch_size=32, epochs=2, verbose=0).history
     assert {"size_mae", "kind_accuracy", "hindsight"} <= set(history)
     assert all(np.all(np.isfinite(v)) for v in history.values())
     weight = np.zeros(32, np.float32)
@@ -321,7 +321,7 @@ def test_a_rule_trains_nothing_but_the_rest(policy):
 
 @pytest.mark.parametrize("policy", ["im-lemn", "s-lemn"])
 def test_every_learned_policy(policy):
-    model, (x, y) = compiled(functional(policy)), task(64)
+    model, (x, y) = compiled(functional(policy)), task(32)
     before = [np.array(w) for w in model.layers[1].trainable_weights]
     model.fit(x, y, batch_size=32, verbose=0)
     moved = [np.any(a != b) for a, b in zip(model.layers[1].trainable_weights, before, strict=True)]
@@ -333,7 +333,7 @@ def test_mixed_precision(dtype):
     keras.config.set_dtype_policy(dtype)
     try:
         model, (x, y) = compiled(functional()), task(32)
-        history = model.fit(x, y, batch_size=16, epochs=2, verbose=0).history
+        history = model.fit(x, y, batch_size=32, epochs=2, verbose=0).history
     finally:
         keras.config.set_dtype_policy("float32")
     assert all(np.all(np.isfinite(v)) for v in history.values())
@@ -359,7 +359,7 @@ def test_entries_of_any_kind():
     model = compiled(MemoryModel([tokens, number], Attend()([codes, state.filled])))
     generator = np.random.default_rng(0)
     x = [generator.integers(0, 10, [32, T, 4]), generator.normal(size=[32, T, 1])]
-    history = model.fit(x, generator.integers(0, CLASSES, 32), batch_size=16, verbose=0).history
+    history = model.fit(x, generator.integers(0, CLASSES, 32), batch_size=32, verbose=0).history
     assert np.isfinite(history["hindsight"][0])
 
 
@@ -425,7 +425,7 @@ class TestErrors:
 
 def test_actor_critic_trains_too():
     model, (x, y) = compiled(functional(), retention="actor-critic"), task(32)
-    history = model.fit(x, y, batch_size=16, verbose=0).history
+    history = model.fit(x, y, batch_size=32, verbose=0).history
     assert {"value_loss", "return"} <= set(history)
     assert any("critic" in v.path for v in model.trainable_variables)
 
