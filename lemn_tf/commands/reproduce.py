@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from lemn_tf.commands import documents, maze_reproduce
-from lemn_tf.commands.common import whole_number, words
+from lemn_tf.commands.common import add_table_arguments, run_table, whole_number, words
 from lemn_tf.experiments.babi_cells import ROWS, plan
 
 
@@ -33,14 +32,7 @@ class Reproduce:
         babi.add_argument(
             "--columns", type=words, help="such as noisy-5,large-10; default all of them"
         )
-        babi.add_argument("--jobs", type=whole_number(1), default=2, help="cells at a time")
-        babi.add_argument("--out", default="runs/babi", metavar="DIR", help="for the runs")
-        babi.add_argument("--results", default="results", metavar="DIR", help="for the tables")
-        babi.add_argument(
-            "--presets", metavar="DIR", help="also copy the best ST-LEMN models there as presets"
-        )
-        babi.add_argument("--report-only", action="store_true", help="only write the tables")
-        babi.add_argument("--cell", help=argparse.SUPPRESS)
+        add_table_arguments(babi, out="runs/babi")
         maze = tasks.add_parser("maze", help="the I-Maze figure and the random-maze table")
         maze_reproduce.add_reproduce_arguments(maze)
         asked = tasks.add_parser("documents", help="rules and learned policies over documents")
@@ -58,27 +50,17 @@ class Reproduce:
         from lemn_tf.experiments import babi_report
         from lemn_tf.experiments.babi_table import BabiTable
 
-        out, results = Path(arguments.out), Path(arguments.results)
         cells = plan(arguments.rows, arguments.columns, arguments.seeds)
-        table = BabiTable(out, results / "babi")
-        if arguments.cell:
-            table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
-            return None
-        failed: list[str] = []
-        if not arguments.report_only:
-            given = ["reproduce", "babi", "--out", arguments.out, "--results", arguments.results]
-            given += ["--seeds", str(arguments.seeds)] if arguments.seeds else []
+        table = BabiTable(arguments.out, arguments.results)
+        if not (arguments.cell or arguments.report_only):
             table.prepare(arguments.data)
-            todo = table.unfinished(cells)
-            failed = table.run(
-                todo, lambda cell: [*given, "--cell", cell.name], arguments.jobs, len(cells)
-            )
-        if failed:
-            print(f"lemn: {len(failed)} cells failed: {', '.join(failed)}", file=sys.stderr)
-        print(f"wrote {babi_report.write(results)}")
-        if arguments.presets:
-            chosen = babi_report.copy_presets(table, Path(arguments.presets))
-            for path, errors in chosen.items():
-                told = ", ".join(f"{name} {error:.2f}%" for name, error in errors.items())
-                print(f"wrote {path}, the best by validation with names exchanged: {told}")
-        return 1 if failed else None
+
+        def report() -> None:
+            print(f"wrote {babi_report.write(Path(arguments.results))}")
+            if arguments.presets:
+                chosen = babi_report.copy_presets(table, Path(arguments.presets))
+                for path, errors in chosen.items():
+                    told = ", ".join(f"{name} {error:.2f}%" for name, error in errors.items())
+                    print(f"wrote {path}, the best by validation with names exchanged: {told}")
+
+        return run_table(table, cells, arguments, report)

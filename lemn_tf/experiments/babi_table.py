@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ class BabiTable(Table[BabiCell]):
 
     Args:
         out: folder for data, runs and logs.
-        results: folder for the JSON files.
+        results: folder of the report; the results of cells go to `babi` in it.
     """
+
+    def __init__(self, out: str | os.PathLike, results: str | os.PathLike):
+        super().__init__(out, Path(results) / "babi")
 
     def data(self, variant: str, split: str) -> Path:
         """A file of stories."""
@@ -84,11 +88,8 @@ class BabiTable(Table[BabiCell]):
         return training.reader_file(self.folder(cell.first), last).exists()
 
     def unfinished(self, cells: Sequence[BabiCell]) -> list[BabiCell]:
-        """The cells without a result, and those whose readers they lack.
-
-        A result may have come from elsewhere, without the run that others start from.
-        """
-        todo = {cell for cell in cells if not self.is_done(cell)}
+        # A result may have come from elsewhere, without the run that other cells start from.
+        todo = set(super().unfinished(cells))
         todo |= {cell.first for cell in todo if cell.first and not self.is_ready(cell)}
         return [cell for cell in cells if cell in todo]
 
@@ -119,6 +120,11 @@ class BabiTable(Table[BabiCell]):
             "command": f"lemn reproduce babi --rows {cell.row.name} "
             f"--columns {cell.variant}-{cell.slots} --seeds {cell.seed + 1}",
         }
+
+    def process(self, cell: BabiCell) -> list[str]:
+        places = ["--out", str(self.out), "--results", str(self.results.parent)]
+        seeds = ["--seeds", str(cell.seed + 1)]
+        return ["reproduce", "babi", *places, *seeds, "--cell", cell.name]
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"test error {record['scores']['test']['error_rate']:.1f}%"

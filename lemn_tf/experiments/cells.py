@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -58,6 +58,10 @@ class Table(abc.ABC, Generic[C]):
     def summary(self, record: dict[str, Any]) -> str:
         """A result in a few words."""
 
+    @abc.abstractmethod
+    def process(self, cell: C) -> list[str]:
+        """The arguments of `lemn` with which a process runs this cell alone."""
+
     def is_current(self, cell: C, record: dict[str, Any]) -> bool:
         """Whether a result was made with the settings that the cell has now."""
         return True
@@ -79,6 +83,10 @@ class Table(abc.ABC, Generic[C]):
         path = self.result(cell)
         return path.exists() and self.is_current(cell, json.loads(path.read_text()))
 
+    def unfinished(self, cells: Sequence[C]) -> list[C]:
+        """The cells that are to be run, in the same order."""
+        return [cell for cell in cells if not self.is_done(cell)]
+
     def run_cell(self, cell: C) -> None:
         """Trains and scores a cell in this process, and writes its result."""
         folder, began = self.folder(cell), time.time()
@@ -96,25 +104,17 @@ class Table(abc.ABC, Generic[C]):
         self.results.mkdir(parents=True, exist_ok=True)
         write_atomically(self.result(cell), json.dumps(record, indent=1) + "\n")
 
-    def run(
-        self,
-        cells: Sequence[C],
-        command: Callable[[C], list[str]],
-        jobs: int = 2,
-        total: int | None = None,
-    ) -> list[str]:
-        """Runs cells, `jobs` at a time, and says how each one came out.
+    def run(self, cells: Sequence[C], jobs: int = 2) -> list[str]:
+        """Runs those cells that have no result, and says how each one came out.
 
         Args:
-            cells: what to run, in this order as far as they are ready.
-            command: the arguments of `lemn` with which a process runs a cell.
+            cells: the table, in the order in which they are run as far as they are ready.
             jobs: processes at a time; with more than one, each keeps to one thread.
-            total: cells of the whole table, those done before included; default all are here.
 
         Returns:
             Names of the cells that left no result, or never could begin.
         """
-        return _Pool(self, cells, command, jobs, total).run()
+        return _Pool(self, self.unfinished(cells), jobs, len(cells)).run()
 
 
 class _Process(NamedTuple):
@@ -128,20 +128,11 @@ class _Process(NamedTuple):
 class _Pool(Generic[C]):
     """The processes of a table; see `Table.run`."""
 
-    def __init__(
-        self,
-        table: Table[C],
-        cells: Sequence[C],
-        command: Callable[[C], list[str]],
-        jobs: int,
-        total: int | None,
-    ):
-        self.table, self.todo, self.command, self.jobs = table, list(cells), command, jobs
+    def __init__(self, table: Table[C], todo: list[C], jobs: int, total: int):
+        self.table, self.todo, self.jobs, self.total = table, todo, jobs, total
         self.running: dict[C, _Process] = {}
         self.failed: list[str] = []
-        self.began, self.finished = time.time(), 0
-        self.total = len(self.todo) if total is None else total
-        self.before = self.total - len(self.todo)
+        self.began, self.finished, self.before = time.time(), 0, total - len(todo)
         # Cells share XLA programs: compile each once.
         cache = f"--tf_xla_persistent_cache_directory={(table.out / 'xla').absolute()}"
         flags = f"{os.environ.get('TF_XLA_FLAGS', '')} {cache}".strip()
@@ -175,9 +166,8 @@ class _Pool(Generic[C]):
         self.todo.remove(cell)
         log = self.table.out / "logs" / f"{cell.name}.log"
         with open(log, "ab") as file:
-            process = subprocess.Popen(
-                [*LEMN, *self.command(cell)], stdout=file, stderr=file, env=self.environment
-            )
+            command = [*LEMN, *self.table.process(cell)]
+            process = subprocess.Popen(command, stdout=file, stderr=file, env=self.environment)
         self.running[cell] = _Process(process, time.time(), log)
 
     def _end(self, cell: C) -> None:

@@ -134,6 +134,5 @@ class MazeTable(Table[MazeCell]):
         return command + (["--frames", str(self.frames)] if self.frames else [])
 
     def process(self, cell: MazeCell) -> list[str]:
-        """The arguments of `lemn` with which a process runs this cell alone."""
         places = ["--out", str(self.out), "--results", str(self.results.parent)]
         return [*self.command(cell, self.maps), *places, "--cell", cell.name]

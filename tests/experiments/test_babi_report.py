@@ -9,7 +9,7 @@ from lemn_tf.experiments.babi_table import BabiTable
 
 
 def copy_presets(folder):
-    table = BabiTable(folder, folder / "babi")
+    table = BabiTable(folder, folder)
     return babi_report.copy_presets(table, folder / "presets")
 
 

@@ -35,7 +35,8 @@ def test_the_actor_critic_explores_more_on_original(tmp_path):
 def test_a_result_of_another_recipe_is_not_kept(tmp_path):
     """Seeds of one cell are all trained alike: a cell whose phases have changed is run again."""
     noisy, cell = babi_cells.plan(["s-lemn"], ["original-5", "noisy-5"], seeds=1)[:1:-1]
-    table, path = BabiTable(tmp_path, tmp_path), tmp_path / f"{cell.name}.json"
+    table, path = BabiTable(tmp_path, tmp_path), tmp_path / "babi" / f"{cell.name}.json"
+    path.parent.mkdir()
     assert not table.is_done(cell)
     lengths = table.settings(cell).episodes
     assert lengths == {"roomy": 16_000, "policy": 16_000, "polish": 32_000}
