@@ -27,8 +27,9 @@ $(READY): requirements.lock setup.py pyproject.toml
 demo: $(READY)   ## run the main job
 	$(BIN)/lemn demo
 
+# The quick tests compile more than they run, so XLA need not optimise what it compiles for them.
 test: lint       ## lint, then the quick tests (under 10 minutes on two cores)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	XLA_FLAGS="--xla_backend_optimization_level=0 $(XLA_FLAGS)" $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-all: lint   ## the quick tests and the slow ones
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
