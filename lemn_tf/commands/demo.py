@@ -53,7 +53,7 @@ class Demo:
             "reader, then what to remember"
         )
         first = min(24_000, arguments.episodes)
-        settings = babi.Settings(
+        settings = babi.BabiSettings(
             str(files["train"]),
             str(files["valid"]),
             arguments.policy,
@@ -61,7 +61,7 @@ class Demo:
             episodes={"linear start": first, "reader": first},
             seed=arguments.seed,
         ).lasting(arguments.episodes)
-        model = babi.train(
+        model = babi.train_model(
             settings, out / name, arguments.shards, callbacks=lambda phase, _: [Bar(phase)]
         )
         console.print("[bold]3. Test stories[/bold], never seen before")

@@ -49,14 +49,14 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
             raise ValueError(f"{flag}: meant for {', '.join(fit)}, got {name}")
 
 
-def settings_from(arguments: argparse.Namespace) -> babi.Settings:
+def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
     """The settings that the options ask for."""
     from lemn_tf.experiments import babi
 
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
-    settings = babi.Settings(
+    settings = babi.BabiSettings(
         train=arguments.train,
         valid=arguments.valid,
         policy=arguments.policy,
@@ -141,7 +141,7 @@ class Train:
             check_shards(arguments.shards, phase.batch_size)
         later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
         print(plan(phases), file=sys.stderr)
-        babi.train(
+        babi.train_model(
             settings,
             out,
             arguments.shards,

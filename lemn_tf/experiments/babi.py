@@ -33,7 +33,7 @@ BUCKETS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class BabiSettings:
     """How a bAbI run is made; written to its folder.
 
     Attributes:
@@ -106,7 +106,7 @@ class Settings:
             phases = phases[recipes.reader_phases(self.chosen) :]
         return phases if self.learns else recipes.without_policy(phases)
 
-    def lasting(self, episodes: int) -> Settings:
+    def lasting(self, episodes: int) -> BabiSettings:
         """The same with `episodes` shared among the policy's phases that have no length yet."""
         lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})
@@ -118,7 +118,7 @@ class Stories:
     Args:
         path: a file in bAbI's text format.
         vocabulary: maps words to ids; None builds one from this file.
-        store_questions: see `Settings`.
+        store_questions: see `BabiSettings`.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Stories:
         return babi.dataset(self.arrays, batch_size, **options)
 
 
-def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
+def build(settings: BabiSettings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
     """An untrained model."""
     keras.utils.set_random_seed(settings.seed)
     reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
@@ -158,8 +158,8 @@ def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> S
     return StreamReader(reader, settings.slots, policy, vocabulary)
 
 
-def train(
-    settings: Settings,
+def train_model(
+    settings: BabiSettings,
     out: str | os.PathLike | None = None,
     shards: int = 1,
     callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
@@ -197,7 +197,7 @@ def train(
     return model
 
 
-def _config(settings: Settings, shards: int) -> dict[str, Any]:
+def _config(settings: BabiSettings, shards: int) -> dict[str, Any]:
     """How a run is made, as its folder keeps it."""
     config = {
         **dataclasses.asdict(settings),
@@ -215,7 +215,7 @@ def _digest(path: str | os.PathLike) -> str:
 
 
 def _batches(
-    data: Stories, settings: Settings, index: int, phase: Phase, start: int
+    data: Stories, settings: BabiSettings, index: int, phase: Phase, start: int
 ) -> tf.data.Dataset:
     """The batches of a phase from number `start` on; every story is there `rollouts` times."""
     seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
@@ -233,7 +233,7 @@ def _batches(
 
 
 def boards(
-    settings: Settings, out: str | os.PathLike, phase: Phase, index: int
+    settings: BabiSettings, out: str | os.PathLike, phase: Phase, index: int
 ) -> list[keras.callbacks.Callback]:
     """Callbacks of a phase that write what TensorBoard shows to `logs/` in the run's folder."""
 
@@ -293,7 +293,7 @@ def score(
         model: a trained one.
         path: a file in bAbI's text format.
         slots, jit_compile: see `lemn_tf.evaluation.rates`.
-        store_questions: see `Settings`.
+        store_questions: see `BabiSettings`.
         renamings: read every story this many times, each time with names exchanged at random:
             chance then matters less when a file has few stories.
 

@@ -58,10 +58,10 @@ class BabiTable(Table[BabiCell]):
                     pipeline.write_stories(made, path)
                     path.with_suffix(".generated").touch()  # so that the report can say so
 
-    def settings(self, cell: BabiCell) -> babi.Settings:
+    def settings(self, cell: BabiCell) -> babi.BabiSettings:
         """How a cell is trained."""
         entropy = ENTROPY.get((cell.row.trainer, cell.variant))
-        settings = babi.Settings(
+        settings = babi.BabiSettings(
             train=str(self.data(cell.variant, "train")),
             valid=str(self.data(cell.variant, "valid")),
             policy=cell.row.policy,
@@ -94,7 +94,7 @@ class BabiTable(Table[BabiCell]):
         return [cell for cell in cells if cell in todo]
 
     def train(self, cell: BabiCell, folder: Path) -> None:
-        babi.train(self.settings(cell), folder)
+        babi.train_model(self.settings(cell), folder)
 
     def record(self, cell: BabiCell, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
         model, scores = runs.load(folder), {}

@@ -75,7 +75,7 @@ def _prepare(policy: str, slots: int, size: int) -> tuple[StreamReader, dict[str
     stories = babi_generator.generate("noisy", max(1024, size), seed=0)
     words = Vocabulary.from_texts(pipeline.texts(stories), pipeline.answers(stories))
     data = pipeline.encode(stories, words)
-    settings = babi.Settings(train="", valid="", policy=policy, slots=slots)
+    settings = babi.BabiSettings(train="", valid="", policy=policy, slots=slots)
     return babi.build(settings, words, data["items"].shape[-1]), data
 
 

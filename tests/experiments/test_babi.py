@@ -25,8 +25,8 @@ TINY = {
 }
 
 
-def tiny(files, row, **changes) -> babi.Settings:
-    return babi.Settings(
+def tiny(files, row, **changes) -> babi.BabiSettings:
+    return babi.BabiSettings(
         str(files["train"]),
         str(files["valid"]),
         row.policy,
@@ -42,7 +42,7 @@ def tiny(files, row, **changes) -> babi.Settings:
 @pytest.mark.parametrize("row", ["fifo", pytest.param("im-lemn", marks=pytest.mark.slow)])
 def test_a_row_trains_and_scores(row, files, tmp_path, small_batches):
     settings = tiny(files, babi_cells.ROWS[row])
-    trained = babi.train(settings, tmp_path / "run", jit_compile=False)
+    trained = babi.train_model(settings, tmp_path / "run", jit_compile=False)
     history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["phase"] for line in history] == [p.name for p in settings.phases()]
     loaded = runs.load(tmp_path / "run")
@@ -83,7 +83,7 @@ def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
 
     lengths = {**TINY["lemn"], "roomy": 8, "policy": 8, "polish": 80 * 8}
     settings = dataclasses.replace(tiny(files, babi_cells.ROWS["s-lemn"]), episodes=lengths)
-    babi.train(settings, tmp_path / "run", callbacks=lambda *_: [Count()], jit_compile=False)
+    babi.train_model(settings, tmp_path / "run", callbacks=lambda *_: [Count()], jit_compile=False)
     assert len(pages) > 80
     assert (pages[-1] - pages[-61]) * resource.getpagesize() < 60e6
 
@@ -91,17 +91,17 @@ def test_memory_stays_flat(files, tmp_path, monkeypatch, small_batches):
 @pytest.mark.slow
 def test_a_reader_is_trained_once(files, tmp_path, small_batches):
     first = tiny(files, babi_cells.ROWS["fifo"])
-    babi.train(first, tmp_path / "first", jit_compile=False)
+    babi.train_model(first, tmp_path / "first", jit_compile=False)
     second = tiny(files, babi_cells.ROWS["s-lemn"], reader_from=str(tmp_path / "first"))
     assert [phase.name for phase in second.phases()] == ["roomy", "policy", "polish"]
-    babi.train(second, tmp_path / "second", jit_compile=False)
+    babi.train_model(second, tmp_path / "second", jit_compile=False)
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="no reader of a finished phase 1"):
-        babi.train(missing, jit_compile=False)
+        babi.train_model(missing, jit_compile=False)
 
 
 def test_words_that_were_never_seen(files, tmp_path):
-    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     path = tmp_path / "strange.txt"
     path.write_text("1 Zorro took the rhinoceros home.\n2 Where is the rhinoceros?\tattic\t1\n")
     assert babi.score(model, path)["error_rate"] == 100
@@ -109,7 +109,7 @@ def test_words_that_were_never_seen(files, tmp_path):
 
 def test_long_sentences_are_read_to_their_end(files, tmp_path):
     """A file may hold longer sentences than the one that the model was trained on."""
-    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     path = tmp_path / "long.txt"
     path.write_text(
         "1 Mary went very far away indeed to the kitchen.\n2 Where is Mary?\tkitchen\t1\n"
@@ -120,7 +120,7 @@ def test_long_sentences_are_read_to_their_end(files, tmp_path):
 
 def test_stories_are_scored_with_other_names(files):
     """Facts stay where they are: a rule keeps the same ones, however people are called."""
-    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     model = model.with_policy("fifo")
     plain, renamed = (babi.score(model, files["test"], renamings=k) for k in (0, 3))
     assert (plain["questions"], renamed["questions"]) == (40, 120)
@@ -129,7 +129,7 @@ def test_stories_are_scored_with_other_names(files):
 
 def test_questions_without_labels(files, tmp_path):
     """Supporting facts are spoken of where they are known; the oracle needs all of them."""
-    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     path = tmp_path / "stories.txt"
     facts = "1 Mary went to the garden.\n2 Where is Mary?\tgarden{}\n"
     for first, labelled, recall in (("\t1", 2, 100), ("", 1, 100), (None, 0, None)):
@@ -152,11 +152,11 @@ def test_a_file_without_questions(files, tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text("1 Mary went home.\n")
     for settings in (
-        babi.Settings(str(path), str(files["valid"])),
-        babi.Settings(str(files["train"]), str(path)),
+        babi.BabiSettings(str(path), str(files["valid"])),
+        babi.BabiSettings(str(files["train"]), str(path)),
     ):
         with pytest.raises(ValueError, match=r"stories\.txt: expected stories with questions"):
-            babi.train(settings, tmp_path / "run")
+            babi.train_model(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -164,25 +164,25 @@ def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, mo
     monkeypatch.setattr(babi, "run_loop", lambda *_: None)
     train = tmp_path / "train.txt"
     train.write_bytes(files["train"].read_bytes())
-    settings = babi.Settings(str(train), str(files["valid"]))
-    babi.train(settings, tmp_path / "run", shards=2)
-    babi.train(settings, tmp_path / "run", shards=2)
+    settings = babi.BabiSettings(str(train), str(files["valid"]))
+    babi.train_model(settings, tmp_path / "run", shards=2)
+    babi.train_model(settings, tmp_path / "run", shards=2)
     with pytest.raises(ValueError, match=r"other settings \(shards differ\)"):
-        babi.train(settings, tmp_path / "run", shards=1)
+        babi.train_model(settings, tmp_path / "run", shards=1)
     train.write_bytes(files["test"].read_bytes())
     with pytest.raises(ValueError, match=r"other settings \(train_digest differ\)"):
-        babi.train(settings, tmp_path / "run", shards=2)
+        babi.train_model(settings, tmp_path / "run", shards=2)
 
 
 def test_one_entropy_bonus_however_many_objectives():
-    both = babi.Settings("", "", trainer="both").phases()[-1]
+    both = babi.BabiSettings("", "", trainer="both").phases()[-1]
     first, second = training.objectives_of(both)
     assert (first.entropy, first.final_entropy) == (0.1, 0.02)
     assert (second.entropy, second.final_entropy) == (0.0, None)
 
 
 def test_the_actor_critic_alone_trains_by_its_own_recipe(files):
-    alone = babi.Settings("", "", trainer="a2c", units=8)
+    alone = babi.BabiSettings("", "", trainer="a2c", units=8)
     assert [phase.name for phase in alone.phases()[2:]] == ["policy", "anneal"]
     assert {phase.objectives for phase in alone.phases()[2:]} == {("a2c",)}
     lengths = alone.lasting(1000).episodes
@@ -208,7 +208,7 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
 
     monkeypatch.setattr(babi, "run_loop", look)
     settings = tiny(files, babi_cells.ROWS["st-lemn-a2c"], changes={"rollouts": 2})
-    babi.train(settings)
+    babi.train_model(settings)
     for phase, batch in seen:
         assert all(len(values) == phase.batch_size for values in batch.values())
         items = batch["items"].numpy().reshape(phase.batch_size, -1)
@@ -219,7 +219,7 @@ def test_stories_are_lived_through_several_times(files, monkeypatch, small_batch
 
 
 def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
-    model = babi.build(babi.Settings("", ""), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)
     assert evaluation.with_rule(model, "st-lemn") is model
     assert evaluation.with_rule(model, "fifo").memory.policy.name == "fifo"
     with pytest.raises(ValueError, match="s-lemn is learned: expected a run or preset that was"):
@@ -231,9 +231,9 @@ def test_a_rule_can_take_the_place_of_a_policy_but_no_untrained_one(files):
 
 
 def test_input_matching_is_pushed_to_explore():
-    pushed = babi.Settings("", "", "im-lemn").phases()
+    pushed = babi.BabiSettings("", "", "im-lemn").phases()
     assert [phase.entropy for phase in pushed] == [0.1, 0.1, 0.5, 0.5, 0.5]
-    asked = babi.Settings("", "", "im-lemn", changes={"entropy": 0.2}).phases()
+    asked = babi.BabiSettings("", "", "im-lemn", changes={"entropy": 0.2}).phases()
     assert [phase.entropy for phase in asked] == [0.1, 0.1, 0.2, 0.2, 0.2]
 
 
@@ -298,11 +298,13 @@ def test_a_driver_teaches_what_the_fast_path_teaches(tmp_path):
     """On generated stories, reader and all: the two ways end near each other, far from FIFO."""
     files = list(babi_generator.write_splits("noisy", 700, 0, tmp_path).values())
     lengths = {"linear start": 24_000, "reader": 24_000, "policy": 8_000, "polish": 8_000}
-    settings = babi.Settings(str(files[0]), str(files[1]), slots=5, room=False, episodes=lengths)
+    settings = babi.BabiSettings(
+        str(files[0]), str(files[1]), slots=5, room=False, episodes=lengths
+    )
     errors = {}
     for driver in (False, True):
         run = tmp_path / f"run-{driver}"
-        model = babi.train(dataclasses.replace(settings, driver=driver), run, shards=1)
+        model = babi.train_model(dataclasses.replace(settings, driver=driver), run, shards=1)
         errors[driver] = babi.score(model, files[1])["error_rate"]
     fifo = babi.score(model.with_policy("fifo"), files[1])["error_rate"]
     assert errors[True] < 0.5 * fifo
@@ -310,7 +312,9 @@ def test_a_driver_teaches_what_the_fast_path_teaches(tmp_path):
 
 
 def test_questions_that_a_sliding_window_could_not_answer(files):
-    model = babi.build(babi.Settings("", "", slots=3), babi.Stories(files["train"]).vocabulary, 7)
+    model = babi.build(
+        babi.BabiSettings("", "", slots=3), babi.Stories(files["train"]).vocabulary, 7
+    )
     kitchen = model.vocabulary.lookup(["kitchen"])[0]
     model.reader.bias.assign(99.0 * tf.one_hot(kitchen, model.vocabulary.size))
     found = babi.recollections(model, files["test"], count=2)

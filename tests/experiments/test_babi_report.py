@@ -20,7 +20,7 @@ def test_the_preset_is_the_run_that_validates_best(files, tmp_path, monkeypatch)
     for seed in (0, 1):
         folder = tmp_path / "runs" / f"st-lemn-noisy-5-seed{seed}"
         folder.mkdir(parents=True)
-        model = babi.build(babi.Settings("", ""), words, 7)
+        model = babi.build(babi.BabiSettings("", ""), words, 7)
         guess = words.lookup(["kitchen" if seed else "john"])  # one is right now and then
         model.reader.bias.assign(9.0 * tf.one_hot(guess[0], words.size))
         model.save(folder / "model.keras")
