@@ -27,6 +27,7 @@ from lemn_tf.entries import Entry, Observation, Reply
 from lemn_tf.export import transport
 from lemn_tf.export.errors import Code, ServingError
 from lemn_tf.export.tensors import Arrays
+from lemn_tf.files import write_atomically
 
 if TYPE_CHECKING:
     from lemn_tf.memory import MemoryState
@@ -35,9 +36,12 @@ __all__ = ["Entry", "MemoryClient", "Observation", "Reply", "ServingError"]
 
 TEXT = "entries__text"
 """The tensor of the state that holds the sentences as they were given."""
+PACKED = "state"
+"""The tensor that holds a memory as one string, among what packed signatures take and give."""
 UNUSED = -1
 """The id of a slot that holds nothing."""
 _LONGEST_WAIT = 5.0
+_LONGEST_STATE = 1 << 24  # bytes; far more than any server takes
 
 
 class MemoryClient:
@@ -54,6 +58,9 @@ class MemoryClient:
 
     The memory stays with the version of the model that the client met first, since another
     version may understand it differently; `reset` starts afresh with the newest.
+
+    With a server that signs states (`lemn serve --state-key`), the client carries the signed string
+    too, and asks the server what is in it: two requests for each change instead of one.
     """
 
     def __init__(
@@ -83,7 +90,22 @@ class MemoryClient:
                 f"the model keeps no memory: it has the signatures {sorted(self._signatures)}; "
                 f"missing {sorted(missing)}"
             )
-        self._adopt(self._run("initial_state", {"batch": np.zeros([1], np.int32)}))
+        self._state, self._signed = {}, {}
+        self._adopt(self._first())
+
+    def _first(self) -> Arrays:
+        """An empty memory, as named tensors or, if the server refuses those, as a signed string."""
+        batch = {"batch": np.zeros([1], np.int32)}
+        try:
+            return self._patiently(self._transport.run, "initial_state", batch)
+        except ServingError as refused:
+            if refused.code not in (Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT):
+                raise
+            try:
+                fresh = self._patiently(self._transport.run, "initial_state_packed", batch)
+            except (ServingError, KeyError):
+                raise refused from None
+        return self._opened(fresh)
 
     # -- the memory -------------------------------------------------------------------------------
 
@@ -103,7 +125,7 @@ class MemoryClient:
         Returns:
             What became of it; None for an empty one, which changes nothing.
         """
-        return self._decided([text], self._run("observe", self._with(item=[text])))[0]
+        return self._decided([text], self._run("observe", item=[text]))[0]
 
     def observe_many(self, texts: Iterable[str], chunk: int = 32) -> list[Observation | None]:
         """Takes in sentences in their order, `chunk` of them with each request.
@@ -118,16 +140,15 @@ class MemoryClient:
         for start in range(0, len(lines), chunk):
             part = lines[start : start + chunk]
             padded = part + [""] * (chunk - len(part))
-            seen += self._decided(part, self._run("observe_many", self._with(items=[padded])))
+            seen += self._decided(part, self._run("observe_many", items=[padded]))
         return seen
 
     def ask(self, question: str) -> Reply:
         """Answers a question from the memory."""
-        outputs = self._run("answer", self._with(question=[question]))
+        outputs = self._run("answer", question=[question])
         attention = outputs["attention"]
         if "attend" in self._signatures:  # the policy wants to know what was useful
-            state = self._run("attend", self._with(attention=attention))
-            self._adopt(state, self._keep)
+            self._adopt(self._run("attend", attention=attention), self._keep)
         weights = dict(zip(outputs["ids"][0].tolist(), attention[0].tolist(), strict=True))
         evidence = [(entry, weights.get(entry.id, 0.0)) for entry in self.memory()]
         evidence.sort(key=lambda pair: -pair[1])
@@ -151,17 +172,28 @@ class MemoryClient:
         self._edit("unpin", id)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the memory to a file that `lemn_tf.memory.load` reads too; needs TensorFlow."""
+        """Writes the memory to a file.
+
+        `lemn_tf.memory.load` reads it too, and it needs TensorFlow, unless the server signs states:
+        the file then holds the signed string.
+        """
+        if self._signed:
+            write_atomically(path, bytes(self._signed[PACKED][0]))
+            return
         from lemn_tf import memory
 
         memory.save(_nested(self._state), path)
 
     def load(self, path: str | os.PathLike) -> None:
-        """Goes on with a saved memory; needs TensorFlow.
+        """Goes on with a saved memory; needs TensorFlow, unless the server signs states.
 
         Raises:
-            ValueError: it is a memory of another kind, or several.
+            ValueError: it is a memory of another kind, or several, or one that no server signed.
+            ServingError: another server signed it.
         """
+        if self._signed:
+            self._adopt(self._opened({PACKED: _read_signed(path)}))
+            return
         from lemn_tf import memory
 
         loaded = memory.load(path, like=_nested(self._state))
@@ -182,16 +214,25 @@ class MemoryClient:
 
     # -- how --------------------------------------------------------------------------------------
 
-    def _with(self, **inputs: Any) -> Arrays:
-        def array(value: Any) -> np.ndarray:
-            return value if isinstance(value, np.ndarray) else _strings(value)
-
-        return self._state | {name: array(value) for name, value in inputs.items()}
-
-    def _run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
+    def _run(self, signature: str, **inputs: Any) -> Arrays:
+        """Runs a signature on the memory; what it gives, with the memory as named tensors."""
         if signature not in self._signatures:
             raise ValueError(f"the model has no {signature!r}: {sorted(self._signatures)}")
-        return self._patiently(self._transport.run, signature, inputs)
+        arrays = {
+            name: value if isinstance(value, np.ndarray) else _strings(value)
+            for name, value in inputs.items()
+        }
+        if not self._signed:
+            return self._patiently(self._transport.run, signature, self._state | arrays)
+        packed = self._signed | arrays
+        return self._opened(self._patiently(self._transport.run, f"{signature}_packed", packed))
+
+    def _opened(self, outputs: Arrays) -> Arrays:
+        """Outputs of a packed signature, and beside a packed state the tensors in it."""
+        if PACKED not in outputs:
+            return outputs
+        packed = {PACKED: outputs[PACKED]}
+        return outputs | self._patiently(self._transport.run, "unpack", packed)
 
     def _patiently(self, function: Callable[..., Any], *arguments: Any) -> Any:
         for attempt in range(self.retries + 1):
@@ -209,12 +250,13 @@ class MemoryClient:
     ) -> None:
         names = self._signatures["initial_state"].outputs
         self._state = {name: flat[name] for name in names}
+        self._signed = {PACKED: flat[PACKED]} if PACKED in flat else {}
         self._keep = dict(keep or {})
 
     def _edit(self, signature: str, id: int) -> None:
         if id not in self._entries():
             raise KeyError(f"no entry {id} in memory; there are {list(self._entries())}")
-        self._adopt(self._run(signature, self._with(id=np.array([id], np.int64))), self._keep)
+        self._adopt(self._run(signature, id=np.array([id], np.int64)), self._keep)
 
     def _entries(self) -> dict[int, Entry]:
         ids, pinned = self._state["ids"][0].tolist(), self._state["pinned"][0].tolist()
@@ -261,6 +303,15 @@ def _strings(value: list) -> np.ndarray:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
+
+
+def _read_signed(path: str | os.PathLike) -> np.ndarray:
+    """The packed state `[1]` in a file."""
+    with open(path, "rb") as file:
+        content = file.read(_LONGEST_STATE)
+    if not content.startswith(b"lemn"):
+        raise ValueError(f"{path}: expected a memory that its server has signed, which this is not")
+    return np.array([content], object)
 
 
 def _nested(flat: Mapping[str, np.ndarray]) -> MemoryState:

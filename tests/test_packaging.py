@@ -76,14 +76,31 @@ def test_the_wheel_holds_every_package(wheel):
     assert {"lemn_tf/py.typed", "lemn_tf/presets/presets.json"} <= inside
 
 
-def run(command, folder, code=0):
-    """Runs a command far from the sources, without the Makefile's variables."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PYTHON", "VIRTUAL"))}
-    done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=clean, capture_output=True, text=True, check=False
-    )
+def clean():
+    """The environment without the Makefile's variables."""
+    ours = ("TF_", "PYTHON", "VIRTUAL")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def run(command, folder, code=0, **options):
+    """Runs a command far from the sources."""
+    options = {"cwd": folder, "env": clean(), "capture_output": True, "text": True, **options}
+    done = subprocess.run(list(map(str, command)), check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr
     return done
+
+
+def talk_to_server(serve, lemn, folder):
+    """Starts a server, tells it a sentence by `lemn chat`, and stops it; what chat printed."""
+    options = {"cwd": folder, "env": clean(), "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(list(map(str, serve)), **options) as process:
+        try:
+            url = process.stdout.readline().split()[3]
+            told = run([lemn, "chat", url], folder, input="Mary went to the garden.\nquit\n").stdout
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0
+    return told
 
 
 @pytest.mark.slow
@@ -109,4 +126,7 @@ def test_the_wheel_works_without_the_lock(wheel, tmp_path):
         assert told.count("\n") == 1
     run([*pip, f"{wheel}[serving,mazes]"], tmp_path)
     run([lemn, "evaluate", "imaze-mqn-st-lemn-4", "--lengths", 4], tmp_path)
-    run([tmp_path / "env/bin/python", "-c", "from lemn_tf.export.server import Server"], tmp_path)
+    told = talk_to_server(
+        [lemn, "serve", "models/babi", "--port=0", "--rest-port=0"], lemn, tmp_path
+    )
+    assert "memory: 1 of 5 slots" in told

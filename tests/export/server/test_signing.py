@@ -3,6 +3,7 @@
 import pytest
 import requests
 
+from lemn_tf.export.client import MemoryClient
 from lemn_tf.export.errors import ServingError
 from lemn_tf.export.server import Server
 from lemn_tf.export.server.signing import StateKey
@@ -11,16 +12,21 @@ SECRET = b"a secret of the tests"
 
 
 @pytest.fixture(scope="module")
-def signing(exported):
+def server(exported):
     with Server(exported.parent, port=0, rest_port=0, key=StateKey(SECRET)) as server:
-        url = f"{server.rest_url}/v1/models/small:predict"
+        yield server
 
-        def call(signature, **row):
-            body = {"signature_name": signature, "instances": [row]}
-            answer = requests.post(url, json=body).json()
-            return answer["error"] if "error" in answer else answer["predictions"][0]
 
-        yield call
+@pytest.fixture(scope="module")
+def signing(server):
+    url = f"{server.rest_url}/v1/models/small:predict"
+
+    def call(signature, **row):
+        body = {"signature_name": signature, "instances": [row]}
+        answer = requests.post(url, json=body).json()
+        return answer["error"] if "error" in answer else answer["predictions"][0]
+
+    return call
 
 
 def test_a_memory_over_many_requests(signing):
@@ -58,3 +64,46 @@ def test_keys(tmp_path):
         StateKey.read(file)
     with pytest.raises(ServingError):
         StateKey(SECRET).verify(b"lemn1")
+
+
+LINES = ("Mary took the milk.", "John went to the office.", "", *["Mary went to the garden."] * 6)
+
+
+@pytest.mark.parametrize("way", ["rest_url", "grpc_url"])
+def test_a_client_carries_signed_states(server, exported, way, tmp_path):
+    """It does all that it does with a server that takes any state, and comes to the same."""
+    told = []
+    for target in (getattr(server, way), exported):
+        with MemoryClient(target) as client:
+            seen = [client.observe(line) for line in LINES]
+            seen += client.observe_many(LINES, chunk=4)
+            first = client.memory()[0].id
+            client.pin(first)
+            client.save(tmp_path / "memory")
+            client.unpin(first)
+            client.forget(first)
+            reply = client.ask("Where is the milk?")
+            told.append(([s and s.dropped for s in seen], client.memory(), reply, client.clock))
+            client.reset()
+            assert client.memory() == []
+            client.load(tmp_path / "memory")
+            told[-1] += (client.memory(),)
+            assert client.memory()[0].pinned
+    assert told[0] == told[1]
+
+
+def test_a_memory_that_no_server_signed_is_not_taken(server, exported, tmp_path):
+    with MemoryClient(exported) as client, MemoryClient(server.rest_url) as signed:
+        client.save(tmp_path / "plain")
+        signed.observe("Mary took the milk.")
+        signed.save(tmp_path / "signed")
+        with pytest.raises(ValueError, match="plain: expected a memory that its server has signed"):
+            signed.load(tmp_path / "plain")
+        assert signed.clock == 1
+        with pytest.raises(ValueError, match="signed: not a saved memory"):
+            client.load(tmp_path / "signed")
+        text = (tmp_path / "signed").read_text()
+        (tmp_path / "signed").write_text(text[:-2])
+        with pytest.raises(ServingError, match="expected one that this server has signed"):
+            signed.load(tmp_path / "signed")
+        assert signed.clock == 1
