@@ -21,7 +21,7 @@ class Episode(TypedDict):
     """
 
     items: Nest
-    """`[B, T, ...]`, the stream; what stands behind its `length` is padding."""
+    """`[B, T, ...]`, the stream; what comes after its `length` is padding."""
     length: tf.Tensor
     """`[B]` int32, the number of items."""
     questions: Nest

@@ -31,7 +31,11 @@ def needed_at(support: tf.Tensor, ask_at: tf.Tensor, steps: int) -> tf.Tensor:
     >>> needed_at([[[0, 1], [0, -1]]], [[2, 4]], steps=3).numpy().tolist()
     [[[2.0, 4.0], [2.0, -1.0], [-1.0, -1.0]]]
     """
-    support, ask_at = _checked(support, ask_at)
+    support, ask_at = tf.convert_to_tensor(support), tf.convert_to_tensor(ask_at)
+    if support.shape.rank != 3 or not support.shape[:2].is_compatible_with(ask_at.shape):
+        raise ValueError(
+            f"expected support [B, Q, K] and ask_at [B, Q]; got {support.shape} and {ask_at.shape}"
+        )
     items = tf.range(steps, dtype=support.dtype)[:, None, None]  # [T, 1, 1]
     needs = tf.reduce_any(support[:, None] == items, axis=-1)  # [B, T, Q]
     return tf.cast(tf.where(needs, ask_at[:, None], -1), tf.float32)
@@ -70,15 +74,6 @@ def labelled(support: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(tf.convert_to_tensor(support) >= 0, axis=-1)
 
 
-def _checked(support, ask_at) -> tuple[tf.Tensor, tf.Tensor]:
-    support, ask_at = tf.convert_to_tensor(support), tf.convert_to_tensor(ask_at)
-    if support.shape.rank != 3 or not support.shape[:2].is_compatible_with(ask_at.shape):
-        raise ValueError(
-            f"expected support [B, Q, K] and ask_at [B, Q]; got {support.shape} and {ask_at.shape}"
-        )
-    return support, ask_at
-
-
 def rates(
     model: StreamReader,
     episodes: tf.data.Dataset,
@@ -97,7 +92,7 @@ def rates(
         A dict: `error_rate` in percent, the number of `questions`, how many are `labelled` with
         what they need, for how many percent of these all of it was in memory (`support_recall`),
         how many percent of those were answered right (`right_if_supported`), and the model's
-        `policy` and `slots`. A rate of nothing is None.
+        `policy` and `slots`. A rate of no questions is None.
     """
     outcome = tf.function(model.outcome, jit_compile=jit_compile)
     totals = dict.fromkeys(("questions", "right", "labelled", "supported", "both"), 0)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from lemn_tf import memory, retention, streams, tape
 from lemn_tf.memory import MemoryState
-from lemn_tf.retention.base import Cells, Scores
+from lemn_tf.retention.base import Cells, Scores, swap_time
 from lemn_tf.retention.chance import gumbel
 from lemn_tf.retention.decision import Decision, choose, describe
 
@@ -33,7 +33,7 @@ class EpisodicMemory(keras.layers.Layer):
 
     Call arguments:
         items: nest of `[B, T, ...]`, the stream; ragged in T, or padded and masked.
-        initial_state: the `MemoryState` to go on from; default an empty one.
+        initial_state: the `MemoryState` to continue from; default an empty one.
         mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
             items, as Keras' `Masking` gives, is respected.
         training: sample evictions instead of taking the likeliest, if the policy learns.
@@ -270,7 +270,7 @@ class EpisodicMemory(keras.layers.Layer):
     def _start(self, vectors, items, state, slots) -> MemoryState:
         """The memory that a stream begins with; raises unless it fits the items."""
         self._check_vectors(vectors, items, 2)
-        spec = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[2:], x.dtype), items)
+        spec = streams.item_spec(items)
         if state is None:
             slots = self.slots if slots is None else slots
             state = memory.empty(streams.size(items, 0), slots, spec, self.policy.carry_spec())
@@ -317,7 +317,7 @@ class EpisodicMemory(keras.layers.Layer):
         _, held, record = tf.while_loop(
             lambda t, *_: t < steps, step, (0, held, record), maximum_iterations=static
         )
-        record = [streams.batch_major(array.stack()) for array in record]
+        record = [swap_time(array.stack()) for array in record]
         decisions = streams.masked(describe(*record[:3]), mask)
         if ask_at is not None:
             seen = state.clock[:, None] + (

@@ -109,7 +109,7 @@ class LiveReader:
         """Reads whole streams, each into an empty memory, and answers a question about each.
 
         Args:
-            streams: lists of sentences, as long as they like.
+            streams: lists of sentences, of any length.
             questions: one for each stream.
 
         Returns:

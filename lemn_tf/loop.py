@@ -107,7 +107,7 @@ class Run:
             file.write(json.dumps(line) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
-        """The lines of the history; a last one that a killed process left torn is not one."""
+        """The lines of the history, without a last one that a killed process left unfinished."""
         if not self._history.exists():
             return []
         lines = self._history.read_text().splitlines()
@@ -166,7 +166,7 @@ class Trainee(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, line: dict[str, Any]) -> tuple[float, ...] | None:
-        """How good the validation in a line is, larger is better; None if it is not to count."""
+        """How good the validation in a line is, larger is better; None if it does not count."""
 
     @abc.abstractmethod
     def where(self) -> str:
@@ -294,7 +294,7 @@ def _begin(trainee: Trainee, run: Run | None) -> tuple[Standing, list[np.ndarray
 
 
 def _stop_on_sigterm() -> Any:
-    """Makes SIGTERM stop a run as Ctrl-C does; returns the handler that was there, if it can."""
+    """Makes SIGTERM stop a run as Ctrl-C does; returns the previous handler, None if it cannot."""
     if threading.current_thread() is not threading.main_thread():
         return None  # only the main thread may handle signals
 

@@ -26,7 +26,7 @@ from lemn_tf.readers.base import Answer, Reader, take_items
 from lemn_tf.readers.view import PolicyView
 from lemn_tf.retention.base import RetentionPolicy
 from lemn_tf.retention.decision import Decision
-from lemn_tf.streams import spec_from_text, spec_to_text
+from lemn_tf.streams import item_spec, spec_from_text, spec_to_text
 
 Nest = Any
 
@@ -71,14 +71,14 @@ class StreamReader(RetentionTrainer):
         own = reader.entry_spec()
         if policy.question_aware and item is None:
             own = {**own, "asked": reader.question_spec()}
-        self._item = own if item is None else item
-        if self._item is not None or policy.clairvoyant:
+        self.item = own if item is None else item
+        if self.item is not None or policy.clairvoyant:
             self._create_weights()
 
     def _create_weights(self):
         """Creates every weight: the sizes are known from the reader and the kind of item."""
         with tf.init_scope():
-            spec = tf.TensorSpec([1]) if self.clairvoyant else self._item
+            spec = tf.TensorSpec([1]) if self.clairvoyant else self.item
             items = memory.empty(1, 1, spec).entries
             _, decisions = self.memory(items)
             scores = self.memory.replay(self.memory.encode(items), decisions)
@@ -90,18 +90,11 @@ class StreamReader(RetentionTrainer):
         """Creates the weights when the model is first called, if they are not there yet."""
 
     def _meet(self, episode: Episode):
-        if self.built and self._item is not None:
+        if self.built and self.item is not None:
             return
-        self._item = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), episode["items"]
-        )
+        self.item = item_spec(episode["items"])
         self._tracker.unlock()
         self._create_weights()
-
-    @property
-    def item(self) -> Nest | None:
-        """Nest of `tf.TensorSpec`: one item of its streams, as far as is known."""
-        return self._item
 
     @property
     def clairvoyant(self) -> bool:
@@ -110,7 +103,7 @@ class StreamReader(RetentionTrainer):
 
     def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
         """The same reader, weights and all, over a memory with another policy."""
-        item = self._item if self.reader.entry_spec() is None else None
+        item = self.item if self.reader.entry_spec() is None else None
         return StreamReader(self.reader, slots or self.memory.slots, policy, self.vocabulary, item)
 
     @property
@@ -382,8 +375,8 @@ class StreamReader(RetentionTrainer):
             "policy": policy,
             "vocabulary": keras.saving.serialize_keras_object(self.vocabulary),
         }
-        if self._item is not None and self.reader.entry_spec() is None:
-            config["item"] = tf.nest.map_structure(spec_to_text, self._item)
+        if self.item is not None and self.reader.entry_spec() is None:
+            config["item"] = tf.nest.map_structure(spec_to_text, self.item)
         return config
 
     @classmethod

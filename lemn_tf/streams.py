@@ -12,11 +12,11 @@ from lemn_tf.retention.decision import Decision
 
 Nest = Any
 LARGEST = 1e15
-"""The largest number a policy is shown: what is beyond, products of it would overflow."""
+"""The largest number a policy is shown; products of larger ones would overflow."""
 
 
 def sound(leaf: tf.Tensor) -> tf.Tensor:
-    """The same with 0 for NaN, infinity and what is beyond `LARGEST`; only floats can have any."""
+    """The same with 0 for NaN, infinity and numbers beyond `LARGEST`, which only floats have."""
     leaf = tf.convert_to_tensor(leaf)
     if not leaf.dtype.is_floating:
         return leaf
@@ -77,6 +77,11 @@ def check_stream(items: Nest, mask, ask_at) -> None:
             )
 
 
+def item_spec(items: Nest) -> Nest:
+    """What one item of streams `[B, T, ...]` is: a nest of `tf.TensorSpec`."""
+    return tf.nest.map_structure(lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), items)
+
+
 def size(items: Nest, axis: int) -> tf.Tensor | int:
     """B or T, as a number where it is known."""
     leaf = tf.nest.flatten(items)[0]
@@ -117,33 +122,21 @@ def recalled(pool: Nest, ids, places, seen, ask_at) -> tape.Recalled:
     batch, questions, slots = (ids.shape[i] or tf.shape(ids)[i] for i in range(3))
     flat = take(pool, tf.reshape(places, [batch, -1]))
 
-    def blanked(leaf):
-        leaf = tf.reshape(leaf, [batch, questions, slots, *leaf.shape[2:]])
-        unused = tf.reshape(
-            ids == memory.EMPTY, [*tf.unstack(tf.shape(ids)), *[1] * (leaf.shape.rank - 3)]
-        )
-        return tf.where(unused, tf.zeros([], leaf.dtype) if leaf.dtype != tf.string else "", leaf)
+    def by_question(leaf):
+        return tf.reshape(leaf, [batch, questions, slots, *leaf.shape[2:]])
 
-    return tape.Recalled(tf.nest.map_structure(blanked, flat), ids)
+    held = tf.nest.map_structure(by_question, flat)
+    return tape.Recalled(memory.blanked(held, ids == memory.EMPTY), ids)
 
 
 def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemoryState:
     """The new memory in the rows that `mask` `[B]` marks, the old one in the others."""
-
-    def choose(a, b):
-        return tf.where(tf.reshape(mask, [-1] + [1] * (a.shape.rank - 1)), a, b)
-
-    return tf.nest.map_structure(choose, new, old)
+    return tf.nest.map_structure(lambda a, b: tf.where(memory.spread(mask, a), a, b), new, old)
 
 
 def take(pool: Nest, places: tf.Tensor) -> Nest:
     """From a pool `[B, T, ...]` what stands at the places `[B, ...]`."""
     return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
-
-
-def batch_major(leaf: tf.Tensor) -> tf.Tensor:
-    """`[T, B, ...]` -> `[B, T, ...]`."""
-    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
 
 
 def spec_to_text(spec: tf.TensorSpec) -> str:

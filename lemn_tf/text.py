@@ -191,7 +191,7 @@ def _answer(strings: tf.Tensor) -> tf.Tensor:
 
 
 def _checked(words: Iterable[str]) -> tuple[str, ...]:
-    """The words in lower case; an error says which of them is none."""
+    """The words in lower case; raises if one of them is not a word, and says which."""
     if isinstance(words, str):
         raise TypeError(f"expected a list of words, got one string {words!r}")
     seen: dict[str, int] = {}

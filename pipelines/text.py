@@ -100,44 +100,6 @@ def filled(bounds: np.ndarray, member: np.ndarray, least: int) -> tuple[np.ndarr
     return bounds[ends], np.searchsorted(ends, member)
 
 
-def epoch_batches(
-    member: np.ndarray, batch_size: int, seed: int | None, epoch: int, drop_remainder: bool
-) -> list[tuple[int, np.ndarray]]:
-    """The batches of one epoch, as (bucket, indices of examples).
-
-    With a seed, both the examples within a bucket and the order of batches are shuffled,
-    by a generator made of (seed, epoch) only.
-
-    Args:
-        member: bucket of every example, [S].
-        batch_size: examples in a batch.
-        seed: seed of the shuffle, or None for the given order, bucket after bucket.
-        epoch: number of the epoch, from 0.
-        drop_remainder: leave out the last, smaller batch of each bucket; of a bucket with fewer
-            examples than a batch, some come more than once.
-
-    Returns:
-        A list whose length is the same in every epoch.
-    """
-    order = np.arange(len(member))
-    generator = None
-    if seed is not None:
-        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
-        generator.shuffle(order)
-    batches = []
-    for bucket in range(member.max() + 1):
-        mine = order[member[order] == bucket]
-        if drop_remainder and len(mine) < batch_size:
-            mine = np.resize(mine, batch_size)
-        for begin in range(0, len(mine), batch_size):
-            batch = mine[begin : begin + batch_size]
-            if len(batch) == batch_size or not drop_remainder:
-                batches.append((bucket, batch))
-    if generator is not None:
-        generator.shuffle(batches)
-    return batches
-
-
 class _Schedule(NamedTuple):
     """Which examples come in which batch."""
 
@@ -148,8 +110,30 @@ class _Schedule(NamedTuple):
     drop_remainder: bool
 
     def epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
-        """The batches of an epoch; see `epoch_batches`."""
-        return epoch_batches(self.member, self.batch_size, self.seed, number, self.drop_remainder)
+        """The batches of an epoch, as (bucket, indices of examples); as many in every epoch.
+
+        With a seed, both the examples within a bucket and the order of batches are shuffled, by a
+        generator made of (seed, epoch) only. Without, buckets follow each other in the given order.
+        With `drop_remainder`, some examples of a bucket too small for a batch come more than once.
+        """
+        order = np.arange(len(self.member))
+        generator = None
+        if self.seed is not None:
+            sequence = np.random.SeedSequence([self.seed, number])
+            generator = np.random.Generator(np.random.Philox(sequence))
+            generator.shuffle(order)
+        batches = []
+        for bucket in range(self.member.max() + 1):
+            mine = order[self.member[order] == bucket]
+            if self.drop_remainder and len(mine) < self.batch_size:
+                mine = np.resize(mine, self.batch_size)
+            for begin in range(0, len(mine), self.batch_size):
+                batch = mine[begin : begin + self.batch_size]
+                if len(batch) == self.batch_size or not self.drop_remainder:
+                    batches.append((bucket, batch))
+        if generator is not None:
+            generator.shuffle(batches)
+        return batches
 
     def orders(self, start: int, repeat: bool) -> Iterator[dict[str, np.ndarray]]:
         """For each epoch, from batch `start` on, the indices, size and bound of every batch."""

@@ -31,13 +31,18 @@ def test_light(script):
     )
 
 
+MORE_ORDERS = (
+    "import tensorflow, lemn_tf, keras; keras.saving.load_model(PATH, compile=False)",
+    "import lemn_tf; lemn_tf.load(PATH)",
+)
+
+
 @pytest.mark.parametrize(
     "script",
     [
         "import keras, lemn_tf; keras.saving.load_model(PATH, compile=False)",
-        "import tensorflow, lemn_tf, keras; keras.saving.load_model(PATH, compile=False)",
         "from lemn_tf import Episode; import keras; keras.saving.load_model(PATH, compile=False)",
-        "import lemn_tf; lemn_tf.load(PATH)",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in MORE_ORDERS),
     ],
 )
 def test_a_saved_model_finds_its_classes(script):

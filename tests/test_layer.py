@@ -1,47 +1,11 @@
 """EpisodicMemory as a Keras layer: in someone's own model, with masks, nests, seeds; bad input."""
 
-import re
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
-
-README = Path(__file__).parents[1] / "README.md"
-
-
-def readme_example(tmp_path, monkeypatch, **changes):
-    """Runs the code as printed, but for the changes; returns what it defined."""
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    (code,) = [block for block in blocks if "MemoryModel" in block]
-    for old, new in changes.values():
-        assert old in code
-        code = code.replace(old, new)
-    names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    return names
-
-
-def test_the_example_of_the_readme(tmp_path, monkeypatch):
-    """In short: it trains the policy, and what it saves is what it trained."""
-    changes = {"count": ("9600", "192"), "epochs": ("epochs=3", "epochs=1, verbose=0")}
-    model = readme_example(tmp_path, monkeypatch, **changes)["model"]
-    assert {"hindsight", "val_accuracy"} <= set(model.history.history)
-    stream = np.random.default_rng(1).normal(size=[4, 30, 9]).astype(np.float32)
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(
-        loaded.predict(stream, verbose=0), model.predict(stream, verbose=0), atol=1e-6
-    )
-
-
-@pytest.mark.slow
-def test_the_example_of_the_readme_learns(tmp_path, monkeypatch):
-    model = readme_example(tmp_path, monkeypatch)["model"]
-    assert model.history.history["val_accuracy"][-1] > 0.95
 
 
 def test_in_a_functional_model(tmp_path):

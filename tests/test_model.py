@@ -152,7 +152,7 @@ def test_the_schedule_reaches_the_loss():
     batch, losses = make_batch(), []
     for schedule in ({"entropy": 3.0, "final_entropy": 1.0}, {"entropy": 2.0}):
         model = make_model()
-        model.compile("sgd", retention=Hindsight(**schedule), updates=4, seed=7, jit_compile=False)
+        model.compile("sgd", retention=Hindsight(**schedule), updates=4, seed=7, run_eagerly=True)
         model.optimizer.build(model.trainable_variables)
         model.optimizer.iterations.assign(2)
         losses.append(float(model.train_step(batch)["total_loss"]))

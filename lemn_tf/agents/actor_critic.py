@@ -30,6 +30,7 @@ from lemn_tf.episode import Episode
 from lemn_tf.learning import ActorCritic, Hindsight, Objective
 from lemn_tf.model import StreamReader
 from lemn_tf.retention.decision import Decision, describe
+from lemn_tf.streams import item_spec
 
 Experience = Any
 """An `Episode`, or a `Trajectory` of what a driver collected."""
@@ -78,9 +79,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         self._episodes = None
         if episodes is not None:
             self._episodes = {k: tf.nest.map_structure(tf.constant, v) for k, v in episodes.items()}
-            item = tf.nest.map_structure(
-                lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), self._episodes["items"]
-            )
+            item = item_spec(self._episodes["items"])
         time_step, action = game_of(model, item, slots)
         super().__init__(
             time_step,

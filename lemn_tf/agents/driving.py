@@ -32,10 +32,10 @@ class Game(NamedTuple):
 
 
 class Driven:
-    """An agent with a driver before it.
+    """An agent that learns from what a driver collects.
 
     Args:
-        agent: is trained.
+        agent: the one to train.
         model: the agent's model.
     """
 

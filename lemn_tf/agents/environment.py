@@ -22,7 +22,7 @@ from lemn_tf import memory
 from lemn_tf.agents.batched import BatchedEnvironment, Moved, variable
 from lemn_tf.model import StreamReader
 from lemn_tf.retention.decision import eligible
-from lemn_tf.streams import choose_rows
+from lemn_tf.streams import choose_rows, item_spec
 
 KEYS = ("items", "length", "questions", "ask_at", "answers")
 
@@ -110,9 +110,7 @@ class StreamEnvironment(BatchedEnvironment):
             )
         arrays = {key: tf.nest.map_structure(variable, episodes[key]) for key in KEYS}
         slots = slots or model.memory.slots
-        item = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), arrays["items"]
-        )
+        item = item_spec(arrays["items"])
         shown, action = game_of(model, item, slots)
         super().__init__(shown.observation, action, batch_size)
         self._episodes, self._item, self._reader = arrays, item, model.reader
@@ -161,11 +159,10 @@ class StreamEnvironment(BatchedEnvironment):
 
         def newcomer(leaf):
             place = tf.minimum(clock, leaf.shape[1] - 1)
-            item = tf.gather_nd(leaf, tf.stack([self._stream, place], axis=1))
-            over = tf.reshape(last, [-1] + [1] * (item.shape.rank - 1))
-            return tf.where(over, tf.zeros([], item.dtype), item)
+            return tf.gather_nd(leaf, tf.stack([self._stream, place], axis=1))
 
-        cells = memory.candidates(held, tf.nest.map_structure(newcomer, self._episodes["items"]))
+        items = tf.nest.map_structure(newcomer, self._episodes["items"])
+        cells = memory.candidates(held, memory.blanked(items, last))
         places = tf.range(cells.ids.shape[1])
         gone = last[:, None] & (places == cells.ids.shape[1] - 1)
         return cells._replace(ids=tf.where(gone, tf.constant(memory.EMPTY, tf.int64), cells.ids))

@@ -15,6 +15,7 @@ from lemn_tf import memory
 from lemn_tf.model import StreamReader
 from lemn_tf.retention.base import Cells
 from lemn_tf.retention.decision import NEGLIGIBLE
+from lemn_tf.streams import take
 
 Nest = Any
 
@@ -100,9 +101,4 @@ def carried(state: Nest, ids: tf.Tensor) -> Nest:
         return ()
     same = (ids[:, :, None] == state["ids"][:, None]) & (ids != memory.EMPTY)[..., None]
     known, place = tf.reduce_any(same, axis=-1), tf.argmax(tf.cast(same, tf.int32), axis=-1)
-
-    def take(leaf):
-        mask = tf.reshape(known, tf.concat([tf.shape(known), [1] * (leaf.shape.rank - 2)], 0))
-        return tf.where(mask, tf.gather(leaf, place, batch_dims=1), tf.zeros([], leaf.dtype))
-
-    return tf.nest.map_structure(take, state["carry"])
+    return memory.blanked(take(state["carry"], place), ~known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,25 +57,10 @@ def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
-    settings = babi.BabiSettings(
-        train=arguments.train,
-        valid=arguments.valid,
-        policy=arguments.policy,
-        slots=arguments.slots,
-        recipe=arguments.recipe,
-        trainer=arguments.trainer,
-        episodes=arguments.phases,
-        units=arguments.units,
-        hidden=arguments.hidden,
-        shuffle=arguments.shuffle,
-        store_questions=arguments.store_questions,
-        rename=not arguments.no_renaming,
-        room=not arguments.no_room,
-        window=arguments.window,
-        seed=arguments.seed,
-        driver=arguments.driver,
-        changes=changes,
-    )
+    names = [field.name for field in dataclasses.fields(babi.BabiSettings)]
+    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    given |= {"rename": not arguments.no_renaming, "room": not arguments.no_room}
+    settings = babi.BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
     return settings.lasting(arguments.episodes) if arguments.episodes else settings
 
 

@@ -252,7 +252,7 @@ def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool
     The model then trains itself, by the same loss and with the same numbers.
 
     Args:
-        model: is trained.
+        model: the one to train.
         chosen: its objectives.
         item: spec of one item.
         slots: of the memory while training.

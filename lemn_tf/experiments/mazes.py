@@ -23,7 +23,7 @@ from lemn_tf.mazes import (
     load_jsonl,
     random_mazes,
 )
-from lemn_tf.navigation.evaluation import Evaluator, evaluate
+from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.learning import Learner
 from lemn_tf.navigation.navigator import READERS, Navigator, load_agent
 from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
@@ -298,7 +298,7 @@ def score_agent(
         and the same in `per_length` or `per_split`.
     """
     world, groups = exam_world(env, lengths, maps, count, seed)
-    ended = evaluate(model, world, jit_compile=False)
+    ended = Evaluator(model, world, jit_compile=False)()
     result = {
         "env": env if maps is None else str(maps),
         "reader": model.settings["reader"],

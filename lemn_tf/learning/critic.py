@@ -65,13 +65,13 @@ def actor_critic_loss(
         values: `[B, T]`, V(s_t).
         rewards: `[B, T]`, received after each action.
         free: `[B, T]` bool, steps where there was a choice.
-        valid: `[B, T]` bool, False behind the end of a stream.
+        valid: `[B, T]` bool, False after the end of a stream.
         discount: gamma.
         gae_lambda: lambda of the generalised advantage.
-        rollouts: so many rows beside each other are one stream, lived through with other draws.
-            The worth of an action is then its return compared with the others' from the same step.
+        rollouts: this many rows in succession are the same stream with different draws. An action
+            is then judged by its return compared with those of the other rows at the same step.
     """
-    # Behind its end a stream gives nothing: a discount of 0 there keeps padding out of the returns.
+    # After its end a stream pays nothing: a discount of 0 there keeps padding out of the returns.
     goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
     discounts = discount * tf.cast(goes_on, values.dtype)
     fixed = tf.stop_gradient(values)
@@ -108,9 +108,9 @@ class ActorCritic:
         entropy, final_entropy: weight of the entropy bonus at the beginning and the end (None: as
             at the beginning).
         value: weight of the value loss.
-        reward: "sign" for +1 / -1 an answer as in the paper, "probability" for that of the right
-            answer, or exp(-loss) in a model of which only the loss is known.
-        rollouts: rows of a batch, beside each other, that are the same stream; see
+        reward: "sign" for +1 or -1 for each answer, as in the paper; "probability" for that of the
+            right answer, or exp(-loss) in a model of which only the loss is known.
+        rollouts: how many rows of a batch in succession are the same stream; see
             `actor_critic_loss`.
     """
 
@@ -123,7 +123,7 @@ class ActorCritic:
     rollouts: int = 1
 
     critic = True
-    """It needs an estimate of what is to come."""
+    """It needs a critic, which estimates the rewards to come."""
 
     def __post_init__(self):
         if self.reward not in ("sign", "probability"):

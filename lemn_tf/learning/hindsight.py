@@ -1,8 +1,8 @@
 """Hindsight credit: what each item turned out to be worth, without any labels.
 
 In training the whole stream is at hand. So for every question, and every item before it, one can
-ask the reader: how much does the probability of the right answer change if this item is (or, had
-it not been evicted, were still) in memory? Items in memory are left out, evicted ones put back.
+ask the reader: how much does the probability of the right answer depend on whether this item is in
+memory? Items in memory are left out for that, and evicted ones put back.
 That change, summed over the questions to come, is the value of keeping each candidate at each
 step, and the policy is trained on all actions at once instead of on the one it happened to take.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,11 +16,10 @@ class SampleLoss:
     Args:
         loss: name, function or `keras.losses.Loss`; or a list or dict of them, as `compile` takes.
         weights: as `compile(loss_weights=...)`.
-        names: of the model's outputs, if it has several.
     """
 
-    def __init__(self, loss: Any, weights: Any = None, names: Sequence[str] | None = None):
-        self.losses, self.weights, self.names = loss, weights, names
+    def __init__(self, loss: Any, weights: Any = None):
+        self.losses, self.weights = loss, weights
         parts = [keras.losses.get(part) for part in tf.nest.flatten(loss) if part is not None]
         called = [getattr(part, "__name__", type(part).__name__).lower() for part in parts]
         self.likelihood = all("crossentropy" in name for name in called)
@@ -55,7 +53,7 @@ class SampleLoss:
             names, answers = list(y_pred), list(y_pred.values())
         else:
             answers = list(y_pred) if isinstance(y_pred, list | tuple) else [y_pred]
-            names = list(self.names or range(len(answers)))
+            names = list(range(len(answers)))
 
         def each(given, default=None):
             if isinstance(given, dict):

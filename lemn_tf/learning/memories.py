@@ -14,13 +14,14 @@ import tensorflow as tf
 from lemn_tf import memory
 from lemn_tf.memory import EMPTY, MemoryState
 from lemn_tf.retention.chance import salt_of, scramble
+from lemn_tf.streams import item_spec, take
 from lemn_tf.tape import Call, Recalled
 
 Nest = Any
 
 
 def arranged(ids: tf.Tensor) -> tf.Tensor:
-    """Slots `[..., M]` in the order of the stream, unused ones last, as a memory never has them.
+    """Slots `[..., M]` sorted in the order of the stream, unused ones last.
 
     Example:
 
@@ -69,22 +70,13 @@ def holding(call: Call, items: Nest, ids: tf.Tensor) -> MemoryState | Recalled:
     held = call.returned[0]
     if not isinstance(held, Recalled):
         ids = ids[:, 0]
-    shape = tf.shape(ids)
-
-    def take(leaf):
-        taken = tf.gather(leaf, tf.reshape(tf.maximum(ids, 0), [shape[0], -1]), batch_dims=1)
-        taken = tf.reshape(taken, [*ids.shape, *leaf.shape[2:]])
-        unused = tf.reshape(ids == EMPTY, [*ids.shape, *[1] * (leaf.shape.rank - 2)])
-        blank = "" if leaf.dtype == tf.string else tf.zeros([], leaf.dtype)
-        return tf.where(unused, blank, taken)
-
-    entries = tf.nest.map_structure(take, items)
+    entries = memory.blanked(take(items, tf.maximum(ids, 0)), ids == EMPTY)
     if isinstance(held, Recalled):
         return Recalled(entries, ids)
     fresh = memory.empty(
         ids.shape[0],
         ids.shape[1],
-        tf.nest.map_structure(lambda leaf: tf.TensorSpec(leaf.shape[2:], leaf.dtype), items),
+        item_spec(items),
         call.layer.policy.carry_spec(),
     )
     times = ids.shape[0] // held.clock.shape[0]

@@ -84,8 +84,8 @@ class MemoryModel(RetentionTrainer):
             random_memories: how much of the loss comes from random memories instead of those that
                 the policies left.
             share: range of the share of the stream that such a memory holds.
-            variants: how many evicted items of a stream are tried in hindsight; of longer streams
-                a random choice of so many.
+            variants: how many evicted items of a stream are tried in hindsight; for longer
+                streams, that many chosen at random.
             warmup: updates over which the policy's part grows from nothing to all. What comes
                 behind the memory learns from random memories alone at first: a policy that learns
                 beside a head that cannot read yet gets used to its mistakes. Default a fifth of

@@ -22,9 +22,9 @@ from lemn_tf.learning.rollout import Rollout
 Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
 """From a rollout to a loss `[B]` for the policy and scalars to show.
 
-An objective may have a schedule, `entropy` and `final_entropy`. Those that are equal but for it
-share compiled programs, from one phase of a training to the next. One that needs a critic says so:
-`critic = True`.
+An objective may have a schedule, `entropy` and `final_entropy`. Objectives that differ in nothing
+else share compiled programs from one phase of a training to the next. One that needs a critic says
+so: `critic = True`.
 """
 
 BY_NAME: dict[str, tuple[Objective, ...]] = {
@@ -39,7 +39,7 @@ BY_NAME: dict[str, tuple[Objective, ...]] = {
 
 
 def get(retention: Any) -> tuple[Objective, ...]:
-    """The objectives meant by a name, an object or several of them; none by None.
+    """The objectives that a name, an object or a sequence of them stands for; none for None.
 
     Args:
         retention: a name ("hindsight", "actor-critic", "both"), an objective, a sequence of

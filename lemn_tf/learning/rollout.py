@@ -1,4 +1,4 @@
-"""What an objective learns from: a batch of streams as the policy lived through them."""
+"""What an objective learns from: what happened in a batch of streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lemn_tf.retention.decision import Decision
 
 
 class Rollout(NamedTuple):
-    """A batch of streams as they were lived through, for an objective to learn from.
+    """What happened in a batch of streams, for an objective to learn from.
 
     B streams of T items with Q questions each; one question at the end of the stream is Q = 1.
 

@@ -18,7 +18,7 @@ from lemn_tf.learning.rollout import Rollout
 
 Nest = Any
 PAYS = 50
-"""Updates from which on compiling with XLA, which takes a while, saves more time than it takes."""
+"""From this many updates on, compiling with XLA saves more time than it takes."""
 
 
 class Update(NamedTuple):
@@ -54,10 +54,10 @@ class RetentionTrainer(keras.Model):
             retention: what trains the policies: a name, an objective or several, or None.
             slots: size of the memories while training; None for their own.
             seed: of all sampling; a training is a function of it and the data.
-            updates: how many there will be, for what has a schedule; default those of the first
-                `fit`, as far as it says.
+            updates: how many there will be, for schedules; default as many as the first `fit` will
+                make, as far as that can be known.
             shards: parts of a batch whose gradients are computed side by side, one core each; a
-                batch that they do not divide is taken whole.
+                batch that cannot be divided evenly is taken whole.
             jit_compile: compile with XLA; "auto" does if there will be enough updates for it to
                 pay, and if the model can be compiled.
             agent: drives the updates: anything whose `train(batch)` returns an object with an
@@ -207,7 +207,7 @@ class RetentionTrainer(keras.Model):
         return [*super().metrics, *getattr(self, "_meters", {}).values()]
 
     def get_metrics_result(self):
-        """Keras' own metrics: the scalars of an update are of no meaning in `evaluate`."""
+        """Keras' own metrics: the scalars of an update mean nothing in `evaluate`."""
         meters = [id(meter) for meter in getattr(self, "_meters", {}).values()]
         results = {}
         for metric in self.metrics:
@@ -276,7 +276,7 @@ class RetentionTrainer(keras.Model):
 
 
 def _batches(x: Any, batch_size: int | None) -> int:
-    """How many batches an epoch of this data has, or a guess where nothing tells."""
+    """How many batches an epoch of this data has, or a guess where that cannot be known."""
     if isinstance(x, tf.data.Dataset):
         return max(int(x.cardinality()), 1000 if x.cardinality() < 0 else 1)
     if hasattr(x, "num_batches"):
@@ -286,7 +286,7 @@ def _batches(x: Any, batch_size: int | None) -> int:
 
 
 def check_shards(shards: int, batch_size: int) -> None:
-    """Raises unless a batch can be parted into so many equal shards."""
+    """Raises unless a batch can be divided into that many equal shards."""
     if batch_size % shards:
         raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")
 

@@ -7,6 +7,7 @@ from lemn_tf.memory.state import (
     NEVER,
     MemoryState,
     blank_unused,
+    blanked,
     candidates,
     check_item,
     check_slots,
@@ -16,7 +17,9 @@ from lemn_tf.memory.state import (
     evict_from,
     forget,
     pin,
+    spread,
     unpin,
+    with_newcomer,
     write,
 )
 
@@ -26,6 +29,7 @@ __all__ = [
     "NEVER",
     "MemoryState",
     "blank_unused",
+    "blanked",
     "candidates",
     "check_item",
     "check_slots",
@@ -38,7 +42,9 @@ __all__ = [
     "load",
     "pin",
     "save",
+    "spread",
     "to_flat",
     "unpin",
+    "with_newcomer",
     "write",
 ]

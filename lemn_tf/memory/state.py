@@ -85,7 +85,8 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
             raise TypeError(f"entry and carry are nests of tf.TensorSpec; got {spec!r}")
         if not spec.shape.is_fully_defined():
             raise ValueError(f"the shape of one entry must be fully known; got {spec.shape}")
-        return _blank([batch, slots, *spec.shape], spec.dtype)
+        shape = [batch, slots, *spec.shape]
+        return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
 
     return MemoryState(
         entries=tf.nest.map_structure(blank, entry),
@@ -104,10 +105,6 @@ def check_slots(slots: Any) -> int:
     if slots < 1:
         raise ValueError(f"a memory needs at least 1 slot; got slots={slots}")
     return int(slots)
-
-
-def _blank(shape, dtype) -> tf.Tensor:
-    return tf.fill(shape, "") if dtype == tf.string else tf.zeros(shape, dtype)
 
 
 def check_state(state: MemoryState) -> None:
@@ -198,18 +195,19 @@ def candidates(
             )
         return tf.broadcast_to(value, tf.shape(state.clock))
 
-    def grow(leaf):
-        fresh_shape = tf.concat([tf.shape(leaf)[:1], tf.shape(leaf)[2:]], axis=0)
-        return append(leaf, _blank(fresh_shape, leaf.dtype))
-
     return MemoryState(
         entries=tf.nest.map_structure(append, state.entries, item),
         ids=append(state.ids, state.clock),
         pinned=append(state.pinned, row("pinned", pinned, tf.bool)),
         expiry=append(state.expiry, row("expiry", expiry, tf.int64)),
-        carry=tf.nest.map_structure(grow, state.carry),
+        carry=tf.nest.map_structure(with_newcomer, state.carry),
         clock=state.clock + 1,
     )
+
+
+def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
+    """The carry of N slots, `[B, N, ...]`, and 0 for the newcomer: `[B, N + 1, ...]`."""
+    return tf.pad(leaf, [[0, 0], [0, 1]] + [[0, 0]] * (leaf.shape.rank - 2))
 
 
 def evict(cells: Nest, slot: tf.Tensor) -> Nest:
@@ -231,10 +229,7 @@ def evict(cells: Nest, slot: tf.Tensor) -> Nest:
     def drop(leaf):
         places = tf.range(tf.shape(leaf)[1] - 1, dtype=slot.dtype)
         shifted = places[None] >= slot[:, None]
-        shifted = tf.reshape(
-            shifted, tf.concat([tf.shape(shifted), [1] * (leaf.shape.rank - 2)], 0)
-        )
-        return tf.where(shifted, leaf[:, 1:], leaf[:, :-1])
+        return tf.where(spread(shifted, leaf), leaf[:, 1:], leaf[:, :-1])
 
     return tf.nest.map_structure(drop, cells)
 
@@ -306,16 +301,24 @@ def forget(state: MemoryState, ids: Any) -> MemoryState:
 
 def blank_unused(state: MemoryState) -> MemoryState:
     """The same memory with nothing left in the entries and the carry of unused slots."""
-    unused = ~state.filled
+    entries, carry = blanked((state.entries, state.carry), ~state.filled)
+    return state._replace(entries=entries, carry=carry)
 
-    def erase(leaf):
-        mask = tf.reshape(unused, tf.concat([tf.shape(unused), [1] * (leaf.shape.rank - 2)], 0))
-        return tf.where(mask, _blank(tf.shape(leaf), leaf.dtype), leaf)
 
-    return state._replace(
-        entries=tf.nest.map_structure(erase, state.entries),
-        carry=tf.nest.map_structure(erase, state.carry),
-    )
+def blanked(nest: Nest, unused: tf.Tensor) -> Nest:
+    """The same nest of `[..., N, ...]` with nothing in the slots that are `unused` `[..., N]`."""
+
+    def blank(leaf):
+        nothing = "" if leaf.dtype == tf.string else tf.zeros([], leaf.dtype)
+        return tf.where(spread(unused, leaf), nothing, leaf)
+
+    return tf.nest.map_structure(blank, nest)
+
+
+def spread(mask: tf.Tensor, leaf: tf.Tensor) -> tf.Tensor:
+    """A mask of the first dimensions of `leaf`, shaped so that it holds for all the others."""
+    more = [1] * (leaf.shape.rank - mask.shape.rank)
+    return tf.reshape(mask, tf.concat([tf.shape(mask), more], axis=0))
 
 
 def pin(state: MemoryState, ids: Any) -> MemoryState:

@@ -104,8 +104,3 @@ class Evaluator:
             results.append([x.numpy().reshape(-1, 4)[fresh] for x in self._play(course)])
         columns = [np.concatenate(parts) for parts in zip(*results, strict=True)]
         return Endings._make([*columns, self.winnable])
-
-
-def evaluate(model: Navigator, world: World, jit_compile: bool = True) -> Endings:
-    """Plays every map of a world from every heading; see `Evaluator`."""
-    return Evaluator(model, world, jit_compile=jit_compile)()

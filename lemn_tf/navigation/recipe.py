@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Weights(NamedTuple):
-    """What changes in the course of a training.
+    """What changes over the course of a training.
 
     Attributes:
         rate: of Adam.

@@ -17,9 +17,8 @@ from lemn_tf.mazes import graph
 from lemn_tf.navigation.navigator import Navigator, Views
 from lemn_tf.pipelines.frames import Course
 from lemn_tf.readers.mqn import Glance
-from lemn_tf.retention.base import Cells
+from lemn_tf.retention.base import Cells, swap_time
 from lemn_tf.retention.chance import gumbel
-from lemn_tf.streams import batch_major
 
 PLAYED = (2018, 4)
 """Seed of the actions of an agent that plays with a temperature: a game can be played again."""
@@ -138,7 +137,7 @@ def walk(
         (0, start, record),
         maximum_iterations=steps,
     )
-    lived = {name: batch_major(array.stack()) for name, array in record.items()}
+    lived = {name: swap_time(array.stack()) for name, array in record.items()}
     main = {name: lived.pop(name) for name in Walk._fields[:-1]}
     return Walk(**main, shown=lived), count
 

@@ -71,7 +71,7 @@ class Reader(keras.layers.Layer):
         answer = self.read(rows, take_items(codes, ids), ids)
         return self.probability(answer, tf.nest.map_structure(lambda x: x[:, :, None], targets))
 
-    # What an answer is, is the reader's affair. Unless it says otherwise, one of A labels.
+    # A reader decides what an answer is; unless it says otherwise, one of A labels.
 
     def loss(self, answer: Answer, targets: Any) -> tf.Tensor:
         """The loss of each answer, `[...]`; here the cross-entropy of the labels.
@@ -93,7 +93,7 @@ class Reader(keras.layers.Layer):
         return tf.reduce_sum(tf.nn.softmax(tf.cast(answer.logits, tf.float32)) * chosen, axis=-1)
 
     def entry_spec(self) -> Any:
-        """Nest of `tf.TensorSpec`: an entry as small as can be; None if any kind will do."""
+        """Nest of `tf.TensorSpec`: the smallest possible entry; None if any kind will do."""
         return None
 
     def vectors(self, codes: tf.Tensor) -> tf.Tensor:
@@ -101,7 +101,7 @@ class Reader(keras.layers.Layer):
         return codes
 
     def call(self, question: Any, state: memory.MemoryState) -> Answer:
-        """Answers one question a row, `[B, ...]`, from the memory `state`."""
+        """Answers one question for each row, `[B, ...]`, from the memory `state`."""
         return self.read(self.ask(question), self.encode(state.entries), state.ids)
 
 

@@ -96,7 +96,7 @@ class MemN2N(Reader):
         return self._embed(question, self._table(self.words)[:, : self.units])
 
     def vectors(self, codes):
-        """The value memory of the first hop, as the paper has it, brought to order one."""
+        """The value memory of the first hop, as in the paper, scaled to order one."""
         return codes[..., self.units : 2 * self.units] * self.units**0.5
 
     def read(self, query, codes, ids, linear: bool = False):
@@ -108,7 +108,7 @@ class MemN2N(Reader):
         """See `Reader.flipped`; codes are shared by all memories instead of copied into each.
 
         To leave an item out, or put it back, moves the ranks of older slots by one. So each slot
-        has three codes, one a rank it may have, and every memory attends to one of them or none.
+        has three codes, one for each rank it may have, and every memory attends to one or none.
         """
         items = tf.range(codes.shape[1], dtype=kept.dtype)
         used = (kept != EMPTY)[:, :, None]

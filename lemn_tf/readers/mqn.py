@@ -22,6 +22,7 @@ import tensorflow as tf
 from lemn_tf.memory import EMPTY
 from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.readers.feedback import attend, lstm, read, recurrence
+from lemn_tf.retention.base import swap_time
 
 
 class Glance(NamedTuple):
@@ -279,12 +280,8 @@ class FRMQN(MQN):
     def unroll(self, query, codes, ids):
         weights = (self.recurrent.kernel, self.recurrent.bias)
         query, codes, kernel, bias = (tf.cast(x, tf.float32) for x in (query, codes, *weights))
-        query, codes, ids = (_time_major(x) for x in (query + bias, codes, ids))
+        query, codes, ids = (swap_time(x) for x in (query + bias, codes, ids))
         keys, values = tf.split(codes, 2, axis=-1)
         states, attention = recurrence(query, keys, values, ids != EMPTY, kernel)
-        h, o = tf.split(_time_major(states), 2, axis=-1)
-        return self._output(h, o), _time_major(attention)
-
-
-def _time_major(x: tf.Tensor) -> tf.Tensor:
-    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])
+        h, o = tf.split(swap_time(states), 2, axis=-1)
+        return self._output(h, o), swap_time(attention)

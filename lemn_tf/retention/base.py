@@ -1,7 +1,7 @@
 """What every retention policy shares: the interface.
 
 A policy looks at the N + 1 candidates (the slots and the newcomer) and says how much it would like
-to evict each. What it says is only an opinion: `lemn_tf.retention.decision` makes a decision of it.
+to evict each. That is only an opinion: `lemn_tf.retention.decision` turns it into a decision.
 
 One step of any policy, rule or network, is
 
@@ -10,7 +10,7 @@ One step of any policy, rule or network, is
     decision = decide(scores.logits, candidates)
 
 `look` is apart from the rest so that a recorded rollout can be looked at all at once: see `replay`.
-A policy overrides `score`; `judge` calls it and sees to it that what comes out is sound.
+A policy overrides `score`; `judge` calls it and makes sure that what comes out is sound.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class RetentionPolicy(keras.layers.Layer):
     memory, as its carry. They work for any number of slots, and never see the question, unless
     built with `question_aware=True`, for a reader that shows it to them (`episode.by_question`).
 
-    A policy says itself what it is, in the attributes below and by what it overrides; nobody else
-    goes by its class or its name. Whatever Keras' global dtype policy is, a policy computes in
+    A policy declares what it is, by the attributes below and by what it overrides; no other code
+    asks for its class or its name. Whatever Keras' global dtype policy is, a policy computes in
     float32 unless it is given a `dtype`: it is small, and what is forgotten should not depend on
     rounding. Its weights are float32 even then.
 
@@ -92,10 +92,10 @@ class RetentionPolicy(keras.layers.Layer):
     stochastic = False
     """Whether it draws at random even when serving."""
     clairvoyant = False
-    """Whether it goes by the future: its vectors are no encoded entries but say when each item will
+    """Whether it knows the future: its vectors are not encoded entries, but say when each item will
     be needed, as integers or floats of any width. For bounds only."""
     suited: ClassVar[dict[str, Any]] = {}
-    """What suits it in training better than a recipe's own values, such as `{"entropy": 0.5}`."""
+    """Values that suit its training better than a recipe's own, such as `{"entropy": 0.5}`."""
 
     def __init__(self, question_aware: bool = False, **kwargs):
         dtype = keras.dtype_policies.get(kwargs.pop("dtype", None) or "float32")
@@ -109,7 +109,7 @@ class RetentionPolicy(keras.layers.Layer):
 
     @property
     def learns(self) -> bool:
-        """Whether it has anything to train; known before it is built, too.
+        """Whether it has anything to train; known even before it is built.
 
         A policy that makes weights, holds layers or overrides `build` learns, unless it is frozen
         or turns out to have no weights once it is built. A subclass may also just say so.
@@ -128,7 +128,7 @@ class RetentionPolicy(keras.layers.Layer):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """The names of its own arguments, those that its base classes take from it included."""
+        """The names of its own arguments, including those that it passes on to its base classes."""
         found: dict[str, None] = {}
         for owner in cls.__mro__[: cls.__mro__.index(RetentionPolicy)]:
             if "__init__" not in vars(owner):
@@ -141,7 +141,7 @@ class RetentionPolicy(keras.layers.Layer):
         return tuple(name for name in found if name not in ("name", "dtype", "trainable"))
 
     def build(self, shape):
-        """Builds the layers it holds by scoring two blank cells, `[..., D]` wide as `shape` says.
+        """Builds the layers it holds by scoring two blank cells, D of `shape` `[..., D]` wide.
 
         A policy that makes weights of its own overrides this.
         """
@@ -154,7 +154,7 @@ class RetentionPolicy(keras.layers.Layer):
         self.call(Cells(vectors, ids, tf.constant([2], tf.int64)), carry)
 
     def meet(self, reader: Any) -> keras.layers.Layer | None:
-        """Told by a model which reader it works for, before anything is built.
+        """Called by a model before anything is built, with the reader that the policy works with.
 
         Returns:
             A layer whose `view` is what the policy wants to see of an entry, if that is not what
@@ -201,7 +201,7 @@ class RetentionPolicy(keras.layers.Layer):
         """`score`, made sound: what a decision and the next step can rely on.
 
         Logits and features come out in float32, the carry in the types that `carry_spec` declares,
-        and what is not finite in it begins again at 0: a carry must not stay spoilt for ever.
+        and what is not finite in it starts again from 0, so that a carry is never spoilt for good.
         """
         scores = self.score(seen, cells, carry)
         return Scores(
@@ -216,7 +216,7 @@ class RetentionPolicy(keras.layers.Layer):
         return self.judge(self.look(cells), cells, carry)
 
     def _cast(self, cells: Cells) -> Cells:
-        """The cells with vectors in the type it computes in; the future is left as it is."""
+        """The cells with vectors in the type it computes in; those of a clairvoyant one stay."""
         if self.clairvoyant:
             return cells
         return cells._replace(vectors=tf.cast(cells.vectors, self.compute_dtype))
@@ -245,18 +245,15 @@ class RetentionPolicy(keras.layers.Layer):
         def at(nest, t):
             return tf.nest.map_structure(lambda leaf: tf.gather(leaf, t), nest)
 
-        def time_major(leaf):
-            return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])
-
         seed, over_time = cells.seed, cells._replace(seed=())
-        over_time, seen, slot = tf.nest.map_structure(time_major, (over_time, seen, slot))
+        over_time, seen, slot = tf.nest.map_structure(swap_time, (over_time, seen, slot))
 
         def step(t, carry, logits, features):
             scores = self.judge(at(seen, t), at(over_time, t)._replace(seed=seed), carry)
             after = memory.evict(scores.carry, slot[t])
             return (
                 t + 1,
-                tf.nest.map_structure(with_newcomer, after),
+                tf.nest.map_structure(memory.with_newcomer, after),
                 logits.write(t, scores.logits),
                 features.write(t, scores.features),
             )
@@ -268,7 +265,7 @@ class RetentionPolicy(keras.layers.Layer):
         _, _, logits, features = tf.while_loop(
             lambda t, *_: t < steps, step, (0, carry, *arrays), maximum_iterations=static
         )
-        return Scores(time_major(logits.stack()), (), time_major(features.stack()))
+        return Scores(swap_time(logits.stack()), (), swap_time(features.stack()))
 
 
 def _sound(spec: tf.TensorSpec, leaf: tf.Tensor) -> tf.Tensor:
@@ -279,6 +276,6 @@ def _sound(spec: tf.TensorSpec, leaf: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_finite(leaf), leaf, tf.zeros([], leaf.dtype))
 
 
-def with_newcomer(leaf: tf.Tensor) -> tf.Tensor:
-    """`[B, N, ...]` -> `[B, N + 1, ...]`: a zero carry for the newcomer."""
-    return tf.pad(leaf, [[0, 0], [0, 1]] + [[0, 0]] * (leaf.shape.rank - 2))
+def swap_time(leaf: tf.Tensor) -> tf.Tensor:
+    """`[B, T, ...]` -> `[T, B, ...]`, and back."""
+    return tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)])

@@ -94,7 +94,7 @@ def choose(
 
 
 def describe(ids: tf.Tensor, logits: tf.Tensor, slot: tf.Tensor) -> Decision:
-    """The other half of `decide`: what there is to say of choices made, for a whole stream at once.
+    """The other half of `decide`: describes choices that were made, of a whole stream at once.
 
     Args:
         ids: `[..., N + 1]`, the candidates.

@@ -141,7 +141,7 @@ class Novelty(_Lexical):
 class Overlap(RetentionPolicy):
     """Keeps the slots that hold most of the question's words, weighted by idf.
 
-    It goes by the question, so it is `question_aware` always.
+    It needs the question, so it is always `question_aware`.
     """
 
     def __init__(self, question_aware: bool = True, **kwargs):

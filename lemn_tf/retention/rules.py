@@ -24,7 +24,7 @@ def _age(cells: Cells) -> tf.Tensor:
 def in_order(numbers: tf.Tensor) -> tf.Tensor:
     """Integers `[..., M]` as float32 of the very same order, however large they are.
 
-    Up to `EXACT` they are the numbers themselves; what is larger counts on from there by rank.
+    Up to `EXACT` they are the numbers themselves; larger ones continue from there by rank.
 
     Example:
 
@@ -51,7 +51,7 @@ class FIFO(RetentionPolicy):
 
 @register
 class LIFO(RetentionPolicy):
-    """Evicts the newest, that is never stores the newcomer: keeps the first N items for ever."""
+    """Evicts the newest, so the newcomer is never stored: keeps the first N items for ever."""
 
     def score(self, seen, cells, carry):
         return self.opinion(-in_order(_age(cells)))

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 from lemn_tf import cli
@@ -54,6 +55,27 @@ def test_every_block_of_python_runs(page, tmp_path, monkeypatch):
         for long, short in SHORTER.items():
             block = block.replace(long, short)
         exec(compile(block, page.name, "exec"), names)
+        if "MemoryModel(" in block:
+            check_saved(names["model"], tmp_path / "model.keras")
+
+
+def check_saved(model: keras.Model, path: Path):
+    """README's example trains the policy, and what it saves is what it trained."""
+    assert {"hindsight", "val_accuracy"} <= set(model.history.history)
+    stream = np.random.default_rng(1).normal(size=[4, 30, 9]).astype(np.float32)
+    loaded = keras.models.load_model(path)
+    np.testing.assert_allclose(
+        loaded.predict(stream, verbose=0), model.predict(stream, verbose=0), atol=1e-6
+    )
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = [block for block in blocks(ROOT / "README.md") if "MemoryModel(" in block]
+    names: dict = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["model"].history.history["val_accuracy"][-1] > 0.95
 
 
 @pytest.mark.parametrize(("page", "where"), APART.items())

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lemn_tf.mazes import MazeEnv, single_indicator_world
-from lemn_tf.navigation.evaluation import Endings, Evaluator, evaluate
+from lemn_tf.navigation.evaluation import Endings, Evaluator
 from lemn_tf.navigation.navigator import Navigator
 
 
@@ -30,7 +30,7 @@ def world():
 
 
 def test_every_episode_is_played_as_in_the_environment(world):
-    scores = evaluate(Blind(), world, jit_compile=False)
+    scores = Evaluator(Blind(), world, jit_compile=False)()
     assert scores.success.shape == (5, 4)
     env = MazeEnv(world)
     for maze in range(5):
