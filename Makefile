@@ -18,8 +18,8 @@ $(READY): requirements.lock setup.py pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "error: $(PYTHON) is $$($(PYTHON) --version); lemn_tf needs Python 3.11." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: could not create $(VENV). Is the venv module installed and is there room on the disk (about 3 GB)?" >&2; exit 1; }
 	@echo "installing the locked packages into $(VENV) (about a minute) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock \
-	  || { echo "error: installing requirements.lock failed. Check the network and the free disk space (about 3 GB), then run the same command again: it goes on where it stopped. If that does not help, 'make clean' first." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock \
+	  || { echo "error: installing requirements.lock failed. Check the network and the free disk space (about 3 GB; if a hash does not match, the package came changed: find out why), then run the same command again: it goes on where it stopped. If that does not help, 'make clean' first." >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . \
 	  || { echo "error: installing lemn_tf itself into $(VENV) failed; see the message above. 'make clean' and the same command start afresh." >&2; exit 1; }
 	@touch $@

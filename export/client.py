@@ -90,7 +90,8 @@ class MemoryClient:
                 f"the model keeps no memory: it has the signatures {sorted(self._signatures)}; "
                 f"missing {sorted(missing)}"
             )
-        self._state, self._signed = {}, {}
+        self._state: Arrays = {}
+        self._signed: Arrays = {}
         self._adopt(self._first())
 
     def _first(self) -> Arrays:
@@ -154,6 +155,14 @@ class MemoryClient:
         evidence.sort(key=lambda pair: -pair[1])
         text = _text(outputs["answer"][0])
         return Reply(text, float(outputs["probability"][0]), tuple(evidence))
+
+    def unknown_words(self, text: str) -> list[str]:
+        """The words of a text that the model has never seen; none if it cannot tell."""
+        if "unknown_words" not in self._signatures:
+            return []
+        given = {"text": _strings([text])}
+        outputs = self._patiently(self._transport.run, "unknown_words", given)
+        return list(dict.fromkeys(_text(outputs["words"][0]).split()))
 
     def memory(self) -> list[Entry]:
         """What is in memory now, oldest first."""

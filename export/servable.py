@@ -32,7 +32,7 @@ EXAMPLE = {
     "item": ["Mary took the milk.", "John went to the garden."],
     "question": "Where is the milk?",
 }
-"""What a reader of text is shown with."""
+"""What a reader of text is shown with, unless its vocabulary has an example of its own data."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Servable:
         checks: from entries to `{expectation: bool tensor}`, to refuse a damaged state.
         streams: names of the items in the one-shot signature; default the plural with "s".
         example: one example for each name in `item` (several of them, a list) and `question`.
+        unknown: from texts `[B]` to the words in them that the model does not know, joined with
+            spaces; None if it does not read text.
         facts: what to tell in `lemn.json` beside the signatures; JSON values.
     """
 
@@ -68,6 +70,7 @@ class Servable:
     checks: Callable[[Nest], Tensors] = lambda entries: {}
     streams: dict[str, str] = field(default_factory=dict)
     example: dict[str, Any] = field(default_factory=dict)
+    unknown: Callable[[tf.Tensor], tf.Tensor] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     def initial_state(self, batch: int | tf.Tensor) -> MemoryState:
@@ -128,7 +131,8 @@ def text_servable(
         present=lambda items: items["item"] != "",
         checks=lambda entries: _known_words(entries, vocabulary),
         streams={"item": "sentences"},
-        example=EXAMPLE,
+        example=vocabulary.example or EXAMPLE,
+        unknown=vocabulary.unknown_words,
         facts={
             "reader": type(reader).__name__,
             "sentence_length": served.length,

@@ -10,6 +10,7 @@ A server keeps nothing. The memory goes in and comes out of every call, as the t
     forget, pin, unpin(state, id)        -> state
     attend(state, attention)             -> state, if the policy listens to the reader (LRU)
     serving_default(sentences, question) -> answer, in one shot
+    unknown_words(text)                  -> words that a reader of text does not know
 
 Each signature that takes or gives a state has a twin, such as `observe_packed`, in which the state
 is one string by the name of `state` (`lemn_tf.export.packed`); `pack` and `unpack` convert.
@@ -29,7 +30,7 @@ from lemn_tf.export.servable import Servable, Specs, Tensors
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.decision import Decision
 
-READS = ("serving_default", "answer")
+READS = ("serving_default", "answer", "unknown_words")
 """The signatures that do not give a state."""
 
 
@@ -76,6 +77,11 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
         signatures["attend"] = Signature(
             run.attend, state | slots, "tells the policy what an answer rested on"
         )
+    if servable.unknown is not None:
+        text = batched({"text": tf.TensorSpec([], tf.string)})
+        signatures["unknown_words"] = Signature(
+            run.unknown_words, text, "names the words that the model has never seen"
+        )
     # One trace of each, which the packed twin calls too.
     return {
         name: s._replace(function=tf.function(s.function, autograph=False))
@@ -121,6 +127,9 @@ class _Functions:
 
     def edit(self, function: Callable[..., MemoryState]) -> Callable[[Tensors], Tensors]:
         return lambda inputs: memory.to_flat(function(self._read(inputs), inputs["id"]))
+
+    def unknown_words(self, inputs: Tensors) -> Tensors:
+        return {"words": self.servable.unknown(inputs["text"])}
 
     def attend(self, inputs: Tensors) -> Tensors:
         state = self.servable.memory.attend(self._read(inputs), inputs["attention"])

@@ -35,6 +35,7 @@ def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, 
     known |= {"batch": np.zeros([1], np.int32), "id": np.zeros([1], np.int64)}
     known["attention"] = np.full([1, servable.memory.slots], 1 / servable.memory.slots, np.float32)
     known |= one | many | asked
+    known["text"] = next(iter(asked.values()))
     return {
         name: {
             key: tf.constant(known[key], spec.dtype).numpy()

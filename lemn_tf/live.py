@@ -21,7 +21,6 @@ from lemn_tf.entries import Entry, Observation, Reply
 from lemn_tf.memory import EMPTY, MemoryState
 from lemn_tf.model import StreamReader
 from lemn_tf.sentences import Sentences
-from lemn_tf.text import tokenize
 
 
 class LiveReader:
@@ -101,9 +100,8 @@ class LiveReader:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words of a text that the model has never seen."""
-        words = [word.decode() for word in tokenize(tf.constant([text])).flat_values.numpy()]
-        known = set(self._sentences.vocabulary.words)
-        return [word for word in dict.fromkeys(words) if word not in known]
+        found = self._sentences.vocabulary.unknown_words(tf.constant([text])).numpy()[0]
+        return list(dict.fromkeys(found.decode().split()))
 
     def predict(self, streams: Sequence[Sequence[str]], questions: Sequence[str]) -> list[str]:
         """Reads whole streams, each into an empty memory, and answers a question about each.

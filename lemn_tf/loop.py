@@ -42,6 +42,9 @@ import numpy as np
 
 from lemn_tf.files import replacing, write_atomically
 
+FILES = "files"
+"""The key of a config for paths, as they were given: what is in the files counts, not where."""
+
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C stopped a run; the message says what is saved and how to go on."""
@@ -52,7 +55,7 @@ class Run:
 
     Args:
         folder: made if missing.
-        config: how the run is made; a folder with another config is refused.
+        config: how the run is made; a folder with another config (`FILES` aside) is refused.
     """
 
     def __init__(self, folder: str | os.PathLike, config: dict[str, Any]):
@@ -65,7 +68,8 @@ class Run:
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.exists():
             found, wanted = _read_json(path, path.read_text()), json.loads(text)
-            changed = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
+            keys = {*found, *wanted} - {FILES}
+            changed = sorted(key for key in keys if found.get(key) != wanted.get(key))
             if changed:
                 raise ValueError(
                     f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "

@@ -126,6 +126,9 @@ RECIPES = {
 }
 """The known recipes by name."""
 
+RESTART = 1_000_003
+"""What is added to a seed where a training begins again: no one counts seeds that far."""
+
 WIDE = ("a2c",)
 """Recipes under which a policy with an h makes it as wide as d, unless another width is given."""
 

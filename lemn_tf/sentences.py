@@ -82,6 +82,9 @@ class Sentences:
             "answer": self.vocabulary.text(best[:, None]),
             "probability": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
+            "answers": tf.tile(
+                tf.constant([["", "[unk]", *self.vocabulary.words]]), [tf.shape(best)[0], 1]
+            ),
             "attention": result.attention,
             "texts": state.entries["text"],
             "ids": state.ids,

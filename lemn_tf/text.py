@@ -5,7 +5,7 @@ TensorFlow runtime has. Exported with the model, it lets a server take raw sente
 words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import keras
 import tensorflow as tf
@@ -61,6 +61,8 @@ class Vocabulary(keras.layers.Layer):
 
     Args:
         words: the words, each once; they are lower-cased.
+        example: of the texts they come from, `{"item": [sentences], "question": a question}`, for
+            whoever meets the model later.
         **kwargs: passed on to `keras.layers.Layer`.
 
     Call arguments:
@@ -82,12 +84,14 @@ class Vocabulary(keras.layers.Layer):
     b'mary went [unk]'
     """
 
-    def __init__(self, words: Iterable[str], **kwargs):
+    def __init__(
+        self, words: Iterable[str], example: Mapping[str, str | list[str]] | None = None, **kwargs
+    ):
         super().__init__(**{"trainable": False, "dtype": "int32", **kwargs})
         # Strings are not to be converted to numbers, and plain Python strings are welcome.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
-        self._words = _checked(words)
+        self._words, self.example = _checked(words), None if example is None else dict(example)
         self.built = True
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
@@ -153,6 +157,25 @@ class Vocabulary(keras.layers.Layer):
         dense = tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], 0))
         return tf.ensure_shape(dense, [*texts.shape, length])
 
+    def unknown_words(self, texts) -> tf.Tensor:
+        """The words of each text that are not in the vocabulary, joined with spaces.
+
+        Args:
+            texts: string tensor [S].
+
+        Returns:
+            String tensor [S].
+
+        Example:
+
+        >>> Vocabulary(["mary", "went"]).unknown_words(["Mary went to Rome.", "Mary"]).numpy()
+        array([b'to rome', b''], dtype=object)
+        """
+        tokens = tokenize(_strings(texts))
+        strange = tokens.with_flat_values(self._table.lookup(tokens.flat_values) == UNKNOWN)
+        found = tf.ragged.boolean_mask(tokens, strange)
+        return tf.strings.reduce_join(found, axis=-1, separator=" ")
+
     def lookup(self, strings) -> tf.Tensor:
         """Ids of whole strings, each taken as one (answer) word.
 
@@ -183,7 +206,8 @@ class Vocabulary(keras.layers.Layer):
         return keras.KerasTensor((*texts.shape, length), "int32")
 
     def get_config(self) -> dict:
-        return {**super().get_config(), "words": list(self._words)}
+        own = {"words": list(self._words), "example": self.example}
+        return {**super().get_config(), **own}
 
 
 def _answer(strings: tf.Tensor) -> tf.Tensor:

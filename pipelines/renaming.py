@@ -2,30 +2,24 @@
 
 "Mary took the milk" and "John took the apple" are the same event with other names. If people,
 things or places exchange names throughout a story, questions and answers included, the story stays
-true. Training on such stories keeps a policy from learning the given ones by heart.
+true. Training on such stories keeps a policy from learning the given ones by heart. Which words may
+take each other's places is what `roles` reads or finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-ROLES = (
-    ("daniel", "john", "mary", "sandra"),
-    ("apple", "football", "milk"),
-    ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office"),
-)
-"""The roles of bAbI's tasks about who has what and where: people, things, places."""
 
-
-def groups_of(words: Sequence[str], roles: Sequence[Sequence[str]] = ROLES) -> list[list[int]]:
+def groups_of(words: Sequence[str], roles: Iterable[Sequence[str]]) -> list[list[int]]:
     """The positions in `words` of the members of each role; roles with fewer than two are left out.
 
     Example:
 
-    >>> groups_of(["apple", "john", "mary", "went"])
+    >>> groups_of(["apple", "john", "mary"], [["john", "mary", "sandra"], ["apple", "milk"]])
     [[1, 2]]
     """
     place = {word: i for i, word in enumerate(words)}

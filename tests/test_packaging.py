@@ -21,9 +21,16 @@ def test_versions_agree():
 
 
 def test_the_lock_is_exact():
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    packages = [line for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[\w.-]+==[\w.+]+", line) for line in packages)
+    """Every package has one version and the hashes of its files, which `make setup` compares."""
+    lines = (ROOT / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
+    packages = [line.split() for line in lines if line and not line.startswith("#")]
+    for package, *hashes in packages:
+        assert re.fullmatch(r"[\w.-]+==[\w.+]+", package)
+        assert hashes, package
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes)
+    names = [package.lower() for package, *_ in packages]
+    assert names == sorted(set(names))
+    assert "--require-hashes -r requirements.lock" in (ROOT / "Makefile").read_text()
 
 
 def test_mapped_folders_are_importable():

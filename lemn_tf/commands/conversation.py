@@ -22,7 +22,7 @@ A line is remembered; a line that ends in "?" is answered.
 /save FILE         write the memory to a file
 /load FILE         go on with a memory from a file
 /reset             start with an empty memory
-/quit              end"""
+/quit, or quit     end"""
 _MOST_EVIDENCE = 3
 
 
@@ -55,10 +55,15 @@ class Conversation:
         """One line."""
         if line.startswith("/"):
             self._command(*line[1:].split(maxsplit=1))
-        elif line.endswith("?"):
+            return
+        if line.endswith("?"):
             self._answered(self.client.ask(line))
         else:
             self._observed(self.client.observe(line))
+        strange = self.client.unknown_words(line)
+        if strange:
+            told = f"it has never seen {', '.join(strange)}: all such words are the same to it"
+            self.console.print(f"[yellow]hint:[/] {escape(told)}")
 
     def _command(self, command: str = "help", argument: str = "") -> None:
         client = self.client

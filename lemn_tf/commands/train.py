@@ -60,6 +60,11 @@ def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
     names = [field.name for field in dataclasses.fields(babi.BabiSettings)]
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     given |= {"rename": not arguments.no_renaming, "room": not arguments.no_room}
+    given |= {"competent": arguments.competent or None}
+    if arguments.units is None:
+        del given["units"]
+    else:
+        given["wider"] = None
     settings = babi.BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
     return settings.lasting(arguments.episodes) if arguments.episodes else settings
 
@@ -84,11 +89,16 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--phases", type=lengths, default={}, metavar="NAME=EPISODES,...", help=others)
     reach = "how many facts back the reader's random memories reach; 30 for stories of 75 facts"
     add("--window", type=whole_number(1), help=reach)
-    add("--units", type=whole_number(4), default=20, help="d in the paper")
+    width = "d in the paper; default 20, and 50 if that is too narrow for the reader"
+    add("--units", type=whole_number(4), help=width)
+    enough = "percent of wrong answers with everything in memory from which another reader is tried"
+    add("--competent", type=amount, default=5.0, help=f"{enough}; 0 for never (%(default)s)")
     add("--hidden", type=whole_number(1), help="width of h (default d/4)")
     add("--shuffle", action="store_true", help="the appendix's ablation")
     add("--store-questions", action="store_true", help="questions enter the stream too")
     add("--no-renaming", action="store_true", help="train on the stories as they are")
+    alike = "words that may take each other's places, a role on each line; default: found"
+    add("--roles", metavar="FILE", help=alike)
     own = "the policy has its own slots from the beginning, not ten at first"
     add("--no-room", action="store_true", help=own)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
@@ -122,6 +132,8 @@ class Train:
         settings, out = settings_from(arguments), Path(arguments.out)
         # What is wrong with the request is said before any file is read.
         check_policy(settings.policy, arguments)
+        if arguments.roles and arguments.no_renaming:
+            raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
         phases = settings.phases()
         for phase in phases:
             check_shards(arguments.shards, phase.batch_size)

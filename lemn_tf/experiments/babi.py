@@ -8,8 +8,9 @@ import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,10 +21,12 @@ import tensorflow as tf
 from lemn_tf import evaluation, recipes, retention, training
 from lemn_tf.callbacks import EvictionAges
 from lemn_tf.episode import Episode
-from lemn_tf.loop import Run, run_loop
+from lemn_tf.experiments.competence import Examined, Journal, attempts
+from lemn_tf.loop import FILES, Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.renaming import groups_of, renamed
+from lemn_tf.pipelines.roles import find_roles, read_roles
 from lemn_tf.readers import MemN2N
 from lemn_tf.recipes import Phase
 from lemn_tf.text import Vocabulary
@@ -47,6 +50,7 @@ class BabiSettings:
         shuffle: the appendix's ablation, for policies that can.
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
+        roles: a file that says which words may take each other's places; None to find them.
         room: whether the policy may learn with more slots first, where the recipe has such phases.
         window: how many facts back random memories reach, for all phases; None for the recipe's.
             Long stories need one: a reader does not learn from 75 facts at first.
@@ -55,6 +59,11 @@ class BabiSettings:
             phases left it; those phases are then left out here.
         driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
+        reader_changes: new values for the fields of the reader's last phase of its own.
+        competent: percent of the validation answers that the reader may get wrong with everything
+            in memory before the policy learns, see `lemn_tf.experiments.competence`; None for no
+            such check.
+        wider: units of the other readers that are tried if it gets more wrong; None for as many.
     """
 
     train: str
@@ -69,12 +78,16 @@ class BabiSettings:
     shuffle: bool = False
     store_questions: bool = False
     rename: bool = True
+    roles: str | None = None
     room: bool = True
     window: int | None = None
     seed: int = 0
     reader_from: str | None = None
     driver: bool = False
     changes: dict = dataclasses.field(default_factory=dict)
+    reader_changes: dict = dataclasses.field(default_factory=dict)
+    competent: float | None = 5.0
+    wider: int | None = 50
 
     @property
     def learns(self) -> bool:
@@ -102,8 +115,11 @@ class BabiSettings:
         phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
+        first = recipes.reader_phases(self.chosen)
+        last = dataclasses.replace(phases[first - 1], **self.reader_changes)
+        phases = (*phases[: first - 1], last, *phases[first:])
         if self.reader_from is not None:
-            phases = phases[recipes.reader_phases(self.chosen) :]
+            phases = phases[first:]
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> BabiSettings:
@@ -129,20 +145,37 @@ class Stories:
     ):
         stories = babi.read_stories(path)
         if vocabulary is None:
-            vocabulary = Vocabulary.from_texts(babi.texts(stories), babi.answers(stories))
+            vocabulary = Vocabulary.from_texts(
+                babi.texts(stories), babi.answers(stories), example=_example(stories)
+            )
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions)
         if not (self.arrays["ask_at"] >= 0).any():
             raise ValueError(f"{path}: expected stories with questions, found no question in them")
         self.sentence_length = self.arrays["items"].shape[-1]
 
+    @cached_property
+    def roles(self) -> list[list[str]]:
+        """Words that can change places: as found, unless others are put here."""
+        return find_roles(self.stories)
+
     def groups(self) -> list[list[int]]:
         """Ids of the words that can change places; see `lemn_tf.pipelines.renaming`."""
-        return groups_of(["", "", *self.vocabulary.words])  # ids 0 and 1 are no words
+        words = ["", "", *self.vocabulary.words]  # ids 0 and 1 are no words
+        return groups_of(words, self.roles)
 
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
         return babi.dataset(self.arrays, batch_size, **options)
+
+
+def _example(stories: Sequence[babi.Story]) -> dict[str, str | list[str]] | None:
+    """The first question of the stories, and the last facts before it."""
+    for story in stories:
+        for question in story.questions[:1]:
+            facts = story.facts[: question.asked_after]
+            return {"item": list(facts[-4:]), "question": question.text}
+    return None
 
 
 def build(settings: BabiSettings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
@@ -173,38 +206,66 @@ def train_model(
         shards, jit_compile: see `StreamReader.compile`.
         callbacks: see `lemn_tf.training.PhaseTrainee`.
     """
+    if out is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return train_model(settings, folder, shards, callbacks, jit_compile)
     data = Stories(settings.train, store_questions=settings.store_questions)
     valid = Stories(settings.valid, data.vocabulary, settings.store_questions)
+    if settings.roles is not None:
+        data.roles = read_roles(settings.roles, data.vocabulary.words)
+    if settings.rename and any(phase.rename for phase in settings.phases()):
+        said = "; ".join(", ".join(role) for role in data.roles) or "none found"
+        print(f"words that change places while training: {said}", file=sys.stderr, flush=True)
+    run = Run(out, _config(settings, shards))
+    journal = Journal(Path(out), attempts(settings))
+    while True:
+        trainee = _trainee(
+            journal.settings,
+            data,
+            valid.batches(256, buckets=1),
+            folder=out,
+            shards=shards,
+            jit_compile=jit_compile,
+            callbacks=callbacks,
+        )
+        run_loop(trainee, run)
+        if trainee.error is None or not trainee.failed:
+            return trainee.model
+        journal.failed(trainee.error)
+
+
+def _trainee(
+    settings: BabiSettings, data: Stories, valid: tf.data.Dataset, **options: Any
+) -> Examined:
+    """A new model and all that trains it; options are those of `PhaseTrainee`."""
     model = build(settings, data.vocabulary, data.sentence_length)
     if settings.reader_from is not None:
         last = recipes.reader_phases(settings.chosen) - 1
         model.reader.set_weights(training.reader_after(settings.reader_from, last))
-    run = None if out is None else Run(out, _config(settings, shards))
     item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
-    trainee = training.PhaseTrainee(
+    return Examined(
         model,
         settings.phases(),
         partial(_batches, data, settings),
-        valid.batches(256, buckets=1),
-        folder=out,
+        valid,
         seed=settings.seed,
-        shards=shards,
-        jit_compile=jit_compile,
-        callbacks=callbacks,
         agent=lambda chosen, slots: agent_for(model, chosen, item, slots, settings.driver),
+        settings=settings,
+        **options,
     )
-    run_loop(trainee, run)
-    return model
 
 
 def _config(settings: BabiSettings, shards: int) -> dict[str, Any]:
     """How a run is made, as its folder keeps it."""
+    given = dataclasses.asdict(settings)
     config = {
-        **dataclasses.asdict(settings),
+        FILES: {name: given.pop(name) for name in ("train", "valid", "roles")},
+        **given,
         "phases": [dataclasses.asdict(phase) for phase in settings.phases()],
         "shards": shards,
         "train_digest": _digest(settings.train),
         "valid_digest": _digest(settings.valid),
+        "roles_digest": settings.roles and _digest(settings.roles),
     }
     return json.loads(json.dumps(config))
 

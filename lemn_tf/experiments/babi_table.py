@@ -75,6 +75,7 @@ class BabiTable(Table[BabiCell]):
             seed=cell.seed,
             reader_from=str(self.folder(cell.first)) if cell.first else None,
             changes={} if entropy is None else {"entropy": entropy},
+            competent=None,  # all cells of a column have the same kind of reader
         )
         return settings.lasting(cell.row.episodes[cell.column])
 

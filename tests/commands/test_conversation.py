@@ -35,3 +35,13 @@ def test_a_conversation(exported, tmp_path):
         assert "/forget ID" in said
         assert client.clock == 7
         assert "never read" not in said
+        assert said.count("hint: it has never seen b, 0: all such words are the same to it") == 1
+        assert "has never seen where" not in said
+
+
+def test_quit_ends_it(exported):
+    output = io.StringIO()
+    with MemoryClient(exported) as client:
+        Conversation(client, Console(file=output)).run(["Mary went home.", "Quit", "Mary left."])
+        assert client.clock == 1
+    assert "hint: it has never seen home" in output.getvalue()

@@ -167,6 +167,11 @@ def test_a_run_is_resumed_with_the_same_data_and_shards_only(files, tmp_path, mo
     settings = babi.BabiSettings(str(train), str(files["valid"]))
     babi.train_model(settings, tmp_path / "run", shards=2)
     babi.train_model(settings, tmp_path / "run", shards=2)
+    elsewhere = tmp_path / "copy.txt"
+    elsewhere.write_bytes(files["train"].read_bytes())  # the same stories count, not the path
+    babi.train_model(
+        dataclasses.replace(settings, train=str(elsewhere)), tmp_path / "run", shards=2
+    )
     with pytest.raises(ValueError, match=r"other settings \(shards differ\)"):
         babi.train_model(settings, tmp_path / "run", shards=1)
     train.write_bytes(files["test"].read_bytes())

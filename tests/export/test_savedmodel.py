@@ -23,7 +23,7 @@ STATE = {
     "entries__text": (tf.string, [None, 5]),
     "carry": (tf.float32, [None, 5, 5]),
 }
-ANSWER = {"answer", "probability", "probabilities", "attention", "texts", "ids"}
+ANSWER = {"answer", "probability", "probabilities", "answers", "attention", "texts", "ids"}
 STEP = {"evicted", "slot", "keep"}
 STRING = (tf.string, [None])
 
@@ -385,3 +385,36 @@ def test_nothing_is_compiled_by_xla(exported):
     holders = [*graph.node, *graph.library.function]
     holders += [node for f in graph.library.function for node in f.node_def]
     assert not any(holder.attr["_XlaMustCompile"].b for holder in holders)
+
+
+def test_probabilities_come_with_their_words(model, served):
+    state = read(served, ["Mary took the milk.", "Mary went to the garden."], batch=2)
+    answer = served.answer(**state, question=tf.constant(["Where is the milk?"] * 2))
+    words, chances = answer["answers"].numpy(), answer["probabilities"].numpy()
+    assert words.shape == chances.shape
+    for row in range(2):
+        assert words[row, chances[row].argmax()] == answer["answer"].numpy()[row]
+    assert [word.decode() for word in words[1][2:]] == list(model.vocabulary.words)
+
+
+def test_unknown_words_are_named(served):
+    texts = tf.constant(["Mary took Zoë's milk, twice.", "Mary?", ""])
+    words = served.unknown_words(text=texts)["words"].numpy().tolist()
+    assert [word.decode() for word in words] == ["zoë's twice", "", ""]
+
+
+def test_the_card_shows_the_models_own_data(make, tmp_path):
+    from lemn_tf import Vocabulary
+    from lemn_tf.model import StreamReader
+    from lemn_tf.readers.memn2n import MemN2N
+
+    example = {"item": ["Rex bit Tom.", "Tom ran."], "question": "Who bit Tom?"}
+    words = Vocabulary(["rex", "bit", "tom", "ran", "who"], example=example)
+    model = StreamReader(MemN2N(words.size, 4), slots=2, policy="fifo", vocabulary=words)
+    model.save(tmp_path / "model.keras")
+    from lemn_tf import load
+
+    path = export(load(tmp_path / "model.keras"), tmp_path / "dogs" / "1")
+    card = (path / "CARD.md").read_text()
+    assert '{"sentences": ["Rex bit Tom.", "Tom ran."], "question": "Who bit Tom?"}' in card
+    assert "Mary" not in card
