@@ -25,10 +25,14 @@ class Export:
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
         from lemn_tf import runs
+        from lemn_tf.experiments.documents_text import documents_servable
         from lemn_tf.export.savedmodel import export, read_facts
+        from lemn_tf.wordlist import WordList
 
+        model = runs.load(arguments.model)
+        of_documents = isinstance(model.vocabulary, WordList)
         path = export(
-            runs.load(arguments.model),
+            documents_servable(model) if of_documents else model,
             arguments.out,
             description=arguments.description,
             overwrite=arguments.overwrite,

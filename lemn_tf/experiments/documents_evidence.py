@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +19,7 @@ import tensorflow as tf
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.pipelines.documents import Collection
 from lemn_tf.pipelines.embeddings import Words
+from lemn_tf.pipelines.tokens import IDF
 from lemn_tf.readers.lite import LiteReader
 from lemn_tf.readers.wordviews import overlap
 
@@ -57,24 +59,27 @@ class Evidence:
         return len(self.vectors)
 
 
-def arrival(items: dict[str, tf.Tensor]) -> tf.Tensor:
+def arrival(
+    items: dict[str, tf.Tensor], seen: tf.Tensor | None = None, clock: Any = 0
+) -> tf.Tensor:
     """What is known of each slot when it arrives, beyond its words: `[B, T, ARRIVAL]`.
 
     Its position, and how many of its stems the document had not had before: of all, weighted by
     idf, of words with a capital letter or a digit. Nothing here depends on what comes later.
+
+    Args:
+        items: the slots, see `lemn_tf.pipelines.spans`.
+        seen: `[B, IDF]` bool, the stems of the document before these slots; None for none.
+        clock: how many slots came before, a number or `[B]`.
     """
-    stems, live = items["stem"], items["words"] > 0
-    rows, steps, length = (tf.shape(stems)[k] for k in range(3))
-    flat = tf.reshape(tf.where(live, stems, -1), [rows, -1])
-    order = tf.argsort(flat, axis=-1, stable=True)
-    ordered = tf.gather(flat, order, batch_dims=1)
-    first = tf.concat([tf.ones([rows, 1], tf.bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
-    first = tf.gather(first, tf.argsort(order, axis=-1), batch_dims=1)
-    fresh = tf.cast(tf.reshape(first, [rows, steps, length]) & live, tf.float32)
+    live = items["words"] > 0
+    fresh = tf.cast(_first(items["stem"] % IDF, live, seen), tf.float32)
     count = tf.maximum(tf.reduce_sum(tf.cast(live, tf.float32), axis=-1), 1.0)
     features = items["features"]
     salient = tf.cast((features[..., 0] > 0) | (features[..., 1] > 0), tf.float32)
-    place = tf.broadcast_to(tf.range(tf.cast(steps, tf.float32)), [rows, steps])
+    place = tf.range(tf.cast(tf.shape(live)[1], tf.float32))
+    place += tf.reshape(tf.cast(clock, tf.float32), [-1, 1])
+    place = tf.broadcast_to(place, tf.shape(live)[:2])
     rare = tf.cast(items["idf"] > 1.0, tf.float32)
 
     def share(x):
@@ -91,6 +96,18 @@ def arrival(items: dict[str, tf.Tensor]) -> tf.Tensor:
         tf.minimum(place / 100.0, 3.0),
     ]
     return tf.stack(parts, axis=-1)
+
+
+def _first(stems: tf.Tensor, live: tf.Tensor, seen: tf.Tensor | None) -> tf.Tensor:
+    """Whether each word `[B, T, L]` is the first of its stem; see `arrival`."""
+    rows, steps, length = (tf.shape(stems)[k] for k in range(3))
+    flat = tf.reshape(tf.where(live, stems, -1), [rows, -1])
+    order = tf.argsort(flat, axis=-1, stable=True)
+    ordered = tf.gather(flat, order, batch_dims=1)
+    first = tf.concat([tf.ones([rows, 1], tf.bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
+    first = tf.gather(first, tf.argsort(order, axis=-1), batch_dims=1)
+    first = tf.reshape(first, [rows, steps, length]) & live
+    return first if seen is None else first & ~tf.gather(seen, stems, batch_dims=1)
 
 
 def with_arrival(batch: dict) -> dict:
