@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 
 class Export:
@@ -25,14 +26,17 @@ class Export:
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
         from lemn_tf import runs
-        from lemn_tf.experiments.documents_text import documents_servable
         from lemn_tf.export.savedmodel import export, read_facts
         from lemn_tf.wordlist import WordList
 
         model = runs.load(arguments.model)
-        of_documents = isinstance(model.vocabulary, WordList)
+        given: Any = model
+        if isinstance(model.vocabulary, WordList):
+            from lemn_tf.experiments.documents_text import documents_servable
+
+            given = documents_servable(model)
         path = export(
-            documents_servable(model) if of_documents else model,
+            given,
             arguments.out,
             description=arguments.description,
             overwrite=arguments.overwrite,

@@ -12,8 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lemn_tf.experiments.documents_evidence import arrival
-from lemn_tf.experiments.documents_scoring import words_of
+from lemn_tf.experiments.documents_words import arrival, words_of
 from lemn_tf.export.servable import Servable
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
