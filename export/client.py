@@ -38,6 +38,8 @@ TEXT = "entries__text"
 """The tensor of the state that holds the sentences as they were given."""
 PACKED = "state"
 """The tensor that holds a memory as one string, among what packed signatures take and give."""
+ASKED = "asked"
+"""What is sent beside items to a policy that knows the question."""
 UNUSED = -1
 """The id of a slot that holds nothing."""
 _LONGEST_WAIT = 5.0
@@ -92,6 +94,7 @@ class MemoryClient:
             )
         self._state: Arrays = {}
         self._signed: Arrays = {}
+        self._expected: str | None = None
         self._adopt(self._first())
 
     def _first(self) -> Arrays:
@@ -124,15 +127,18 @@ class MemoryClient:
         """Takes in one sentence.
 
         Returns:
-            What became of it; None for an empty one, which changes nothing.
+            What became of it (of its last slot, if it fills several); None for an empty one, which
+            changes nothing.
         """
-        return self._decided([text], self._run("observe", item=[text]))[0]
+        outputs = self._run("observe", item=[text], **self._anticipated())
+        return self._decided([text], outputs)[-1]
 
     def observe_many(self, texts: Iterable[str], chunk: int = 32) -> list[Observation | None]:
         """Takes in sentences in their order, `chunk` of them with each request.
 
-        A shorter rest is padded: requests of different lengths cannot share a batch, and TF
-        Serving refuses those that meet in one.
+        A reader of documents also takes texts that fill several slots; there is then an observation
+        for each slot. A shorter rest is padded: requests of different lengths cannot share a batch,
+        and TF Serving refuses those that meet in one.
         """
         if chunk < 1:
             raise ValueError(f"expected a chunk of at least 1 sentence; got {chunk}")
@@ -141,8 +147,31 @@ class MemoryClient:
         for start in range(0, len(lines), chunk):
             part = lines[start : start + chunk]
             padded = part + [""] * (chunk - len(part))
-            seen += self._decided(part, self._run("observe_many", items=[padded]))
+            outputs = self._run("observe_many", items=[padded], **self._anticipated())
+            seen += self._decided(part, outputs)
         return seen
+
+    @property
+    def aware(self) -> bool:
+        """Whether the policy must be told the question before it reads: see `expect`."""
+        return ASKED in self._signatures["observe"].inputs
+
+    def expect(self, question: str) -> None:
+        """Tells a policy that knows the question what will be asked, before it reads anything."""
+        if not self.aware:
+            raise ValueError("the model's policy does not go by the question: just ask")
+        self._expected = question
+
+    def _anticipated(self) -> dict[str, list[str]]:
+        """What is sent beside items to a policy that knows the question."""
+        if not self.aware:
+            return {}
+        if not self._expected:
+            raise ValueError(
+                "the model's policy goes by the question: say what will be asked first, "
+                "expect(question)"
+            )
+        return {ASKED: [self._expected]}
 
     def ask(self, question: str) -> Reply:
         """Answers a question from the memory."""
@@ -153,8 +182,9 @@ class MemoryClient:
         weights = dict(zip(outputs["ids"][0].tolist(), attention[0].tolist(), strict=True))
         evidence = [(entry, weights.get(entry.id, 0.0)) for entry in self.memory()]
         evidence.sort(key=lambda pair: -pair[1])
-        text = _text(outputs["answer"][0])
-        return Reply(text, float(outputs["probability"][0]), tuple(evidence))
+        text, probability = _text(outputs["answer"][0]), float(outputs["probability"][0])
+        source = self._entries().get(int(outputs["source"][0])) if "source" in outputs else None
+        return Reply(text, probability, tuple(evidence), source)
 
     def unknown_words(self, text: str) -> list[str]:
         """The words of a text that the model has never seen; none if it cannot tell."""
@@ -279,6 +309,8 @@ class MemoryClient:
     def _decided(self, texts: list[str], outputs: Arrays) -> list[Observation | None]:
         """Adopts the new memory and tells what became of each sentence."""
         known, clock = self._entries(), self.clock
+        if "slots" in outputs:  # the texts may have filled several slots, or none
+            texts = [_text(slot) for slot in outputs["slots"][0] if slot] or [""]
         evicted = outputs["evicted"].reshape([-1]).tolist()
         slots = outputs["slot"].reshape([-1]).tolist()
         keep = outputs["keep"].reshape([len(slots), -1])

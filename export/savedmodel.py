@@ -94,8 +94,8 @@ def _write(servable: Servable, path: Path, about: dict[str, str], warmup: bool) 
     flat = flat_signatures(servable)
     signatures = flat | packed_signatures(servable, flat, Packing.of(servable))
     archive = keras.export.ExportArchive()
-    for layer in servable.layers:
-        archive.track(layer)
+    for owner in (*servable.layers, *servable.tables):
+        archive.track(owner)
     outputs = {}
     for name, signature in signatures.items():
         function = archive.add_endpoint(name, *checked(signature))

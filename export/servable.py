@@ -20,7 +20,7 @@ from lemn_tf import memory
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
 from lemn_tf.model import StreamReader
-from lemn_tf.sentences import Sentences
+from lemn_tf.sentences import Sentences, Taken
 from lemn_tf.text import Vocabulary
 
 Nest = Any
@@ -44,12 +44,19 @@ class Servable:
         entry: nest of `tf.TensorSpec`, what a slot holds.
         item: what a caller sends as one item, by name.
         question: what a caller sends as a question, by name.
-        encode: from items with any leading dimensions to entries with the same.
+        encode: from items with any leading dimensions to entries with the same; None with `take`.
         answer: from a memory and questions `[B, ...]` to outputs by name, all `[B, ...]`.
         layers: owners of the weights and lookup tables; their weights make the fingerprint.
         identity: what else tells this model from others, such as its words; JSON values.
         present: from items to bool with the same leading dimensions, False for padding, which
             changes nothing; None if there is no padding.
+        take: instead of `encode` and `present`, if an item may fill several slots, or depends on
+            the stream before it: from a memory, items `[B, T, ...]` and what is `asked` to a
+            `lemn_tf.sentences.Taken`, whose entries have a `text`.
+        stream: nest of `tf.TensorSpec`, what a memory carries of its stream as a whole.
+        asked: what a caller sends beside items to a policy that knows the question, each with the
+            name in `question` that it anticipates.
+        tables: lookup tables that are not part of any of the layers.
         checks: from entries to `{expectation: bool tensor}`, to refuse a damaged state.
         streams: names of the items in the one-shot signature; default the plural with "s".
         example: one example for each name in `item` (several of them, a list) and `question`.
@@ -62,11 +69,15 @@ class Servable:
     entry: Nest
     item: Specs
     question: Specs
-    encode: Callable[[Tensors], Nest]
+    encode: Callable[[Tensors], Nest] | None
     answer: Callable[[MemoryState, Tensors], Tensors]
     layers: tuple[keras.layers.Layer, ...]
     identity: dict[str, Any]
     present: Callable[[Tensors], tf.Tensor] | None = None
+    take: Callable[[MemoryState, Tensors, Tensors], Taken] | None = None
+    stream: Nest = ()
+    asked: dict[str, str] = field(default_factory=dict)
+    tables: tuple[Any, ...] = ()
     checks: Callable[[Nest], Tensors] = lambda entries: {}
     streams: dict[str, str] = field(default_factory=dict)
     example: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +86,17 @@ class Servable:
 
     def initial_state(self, batch: int | tf.Tensor) -> MemoryState:
         """An empty memory for each of `batch` rows."""
-        return memory.empty(batch, self.memory.slots, self.entry, self.memory.policy.carry_spec())
+        carry = self.memory.policy.carry_spec()
+        return memory.empty(batch, self.memory.slots, self.entry, carry, self.stream)
+
+    def taken(self, state: MemoryState, items: Tensors, asked: Tensors) -> Taken:
+        """What becomes of items `[B, T, ...]` that a memory is given next."""
+        if self.take is not None:
+            return self.take(state, items, asked)
+        if self.encode is None:
+            raise ValueError("expected a Servable with encode or take; got neither")
+        mask = None if self.present is None else self.present(items)
+        return Taken(self.encode(items), mask, state.stream)
 
     @property
     def state(self) -> Specs:

@@ -53,6 +53,7 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
     state = batched(servable.state)
     item, items = batched(servable.item), batched(servable.item, steps=True)
     question = batched(servable.question)
+    asked = {name: question[of] for name, of in servable.asked.items()}
     stream = {servable.streams.get(name, f"{name}s"): spec for name, spec in items.items()}
     items = {f"{name}s": spec for name, spec in items.items()}
     run = _Functions(servable)
@@ -65,8 +66,10 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
         "initial_state": Signature(
             run.initial_state, batch, "empty memories, one for each element of batch"
         ),
-        "observe": Signature(run.observe, state | item, "takes in one item"),
-        "observe_many": Signature(run.observe_many, state | items, "takes in several items"),
+        "observe": Signature(run.observe, state | item | asked, "takes in one item"),
+        "observe_many": Signature(
+            run.observe_many, state | items | asked, "takes in several items"
+        ),
         "answer": Signature(run.answer, state | question, "answers from the memory"),
         "forget": Signature(run.edit(memory.forget), state | one_id, "erases an entry"),
         "pin": Signature(run.edit(memory.pin), state | one_id, "keeps an entry for good"),
@@ -107,13 +110,22 @@ class _Functions:
 
     def observe(self, inputs: Tensors) -> Tensors:
         raw = {name: inputs[name] for name in self.servable.item}
-        state, record = observe_one(self.servable, self._read(inputs), raw)
+        if self.servable.take is None:
+            state, record = observe_one(self.servable, self._read(inputs), raw)
+        else:  # it may fill several slots
+            raw = {name: x[:, None] for name, x in raw.items()}
+            state, record = observe_many(
+                self.servable, self._read(inputs), raw, self._asked(inputs)
+            )
         return memory.to_flat(state) | record
 
     def observe_many(self, inputs: Tensors) -> Tensors:
         raw = {name: inputs[f"{name}s"] for name in self.servable.item}
-        state, record = observe_many(self.servable, self._read(inputs), raw)
+        state, record = observe_many(self.servable, self._read(inputs), raw, self._asked(inputs))
         return memory.to_flat(state) | record
+
+    def _asked(self, inputs: Tensors) -> Tensors:
+        return {name: inputs[name] for name in self.servable.asked}
 
     def answer(self, inputs: Tensors) -> Tensors:
         return self.servable.answer(self._read(inputs), self._question(inputs))
@@ -122,7 +134,8 @@ class _Functions:
         streams = self.servable.streams
         raw = {name: inputs[streams.get(name, f"{name}s")] for name in self.servable.item}
         batch = tf.shape(next(iter(raw.values())))[0]
-        state, _ = observe_many(self.servable, self.servable.initial_state(batch), raw)
+        asked = {name: inputs[of] for name, of in self.servable.asked.items()}
+        state, _ = observe_many(self.servable, self.servable.initial_state(batch), raw, asked)
         return self.servable.answer(state, self._question(inputs))
 
     def edit(self, function: Callable[..., MemoryState]) -> Callable[[Tensors], Tensors]:
@@ -185,24 +198,32 @@ def observe_one(
     servable: Servable, state: MemoryState, item: Tensors
 ) -> tuple[MemoryState, Tensors]:
     """One item a row `[B, ...]`: the memory after it, and what was decided."""
-    after, decision = servable.memory.observe(state, servable.encode(item))
-    mask = None if servable.present is None else servable.present(item)
+    taken = servable.taken(state, item, {})
+    after, decision = servable.memory.observe(state, taken.entries)
+    mask = taken.mask
     if mask is not None:
         after = tf.nest.map_structure(lambda new, old: _where(mask, new, old), after, state)
     return after, _record(decision, mask)
 
 
 def observe_many(
-    servable: Servable, state: MemoryState, items: Tensors
+    servable: Servable, state: MemoryState, items: Tensors, asked: Tensors
 ) -> tuple[MemoryState, Tensors]:
-    """Items `[B, T, ...]` in their order: the memory after the last, and every decision."""
+    """Items `[B, T, ...]` in their order: the memory after the last, and every decision.
+
+    Where items may fill several slots, the decisions are those about the slots, `[B, T', ...]`, and
+    `slots` tells their texts.
+    """
     leaf = next(iter(items.values()))
     some = expect(tf.shape(leaf)[1] > 0, "items: expected at least one step", tf.shape(leaf))
     with tf.control_dependencies([some]):
         items = {name: tf.identity(x) for name, x in items.items()}
-    mask = None if servable.present is None else servable.present(items)
-    after, decisions = servable.memory(servable.encode(items), initial_state=state, mask=mask)
-    return after, _record(decisions, mask)
+    taken = servable.taken(state, items, asked)
+    after, decisions = servable.memory(taken.entries, initial_state=state, mask=taken.mask)
+    record = _record(decisions, taken.mask)
+    if servable.take is not None:
+        record["slots"] = _where(taken.mask, taken.entries["text"], tf.constant(""))
+    return after._replace(stream=taken.stream), record
 
 
 def _record(decision: Decision, mask: tf.Tensor | None) -> Tensors:

@@ -27,9 +27,12 @@ def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, 
         name: np.asarray(servable.example.get(name, _blank(spec.shape, spec)))[None]
         for name, spec in servable.question.items()
     }
+    asked |= {name: asked[of] for name, of in servable.asked.items()}
     run = {name: signature.function for name, signature in signatures.items()}
     state = run["initial_state"]({"batch": tf.constant([0])})
-    state = run["observe"](state | _tensors(one, servable.item))
+    told = {name: asked[name] for name in servable.asked}
+    specs = {**servable.item, **{k: servable.question[of] for k, of in servable.asked.items()}}
+    state = run["observe"](state | _tensors(one | told, specs))
     known = {name: state[name].numpy() for name in servable.state}
     known["state"] = run["pack"]({name: state[name] for name in servable.state})["state"].numpy()
     known |= {"batch": np.zeros([1], np.int32), "id": np.zeros([1], np.int64)}

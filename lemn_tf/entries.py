@@ -51,8 +51,10 @@ class Reply:
         text: the answer.
         probability: that the model gives it.
         evidence: the entries with the attention on each, most first.
+        source: the entry that the answer was copied from; None if it is a word of its own.
     """
 
     text: str
     probability: float
     evidence: tuple[tuple[Entry, float], ...]
+    source: Entry | None = None

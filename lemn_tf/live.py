@@ -1,4 +1,4 @@
-"""A reader one can talk to: sentences in, answers out, and a memory one can look into.
+"""A reader one can talk to: text in, answers out, and a memory one can look into.
 
 reader = lemn_tf.from_preset("babi-noisy-st-lemn-5")
 reader.observe("Mary took the milk.")
@@ -20,14 +20,16 @@ from lemn_tf import memory
 from lemn_tf.entries import Entry, Observation, Reply
 from lemn_tf.memory import EMPTY, MemoryState
 from lemn_tf.model import StreamReader
-from lemn_tf.sentences import Sentences
+from lemn_tf.retention.decision import Decision
+from lemn_tf.sentences import Sentences, TextReader
 
 
 class LiveReader:
-    """A `StreamReader` with a memory of its own that is filled sentence by sentence.
+    """A `StreamReader` with a memory of its own that is filled text by text.
 
     Args:
-        model: trained, with a `Vocabulary`.
+        model: trained, with a `Vocabulary`, or with what `text` needs.
+        text: how it takes in text and answers; default `Sentences(model, **options)`.
         **options: of `lemn_tf.sentences.Sentences`: `length`, `question_length`, `text_limit`.
 
     Attributes:
@@ -35,45 +37,84 @@ class LiveReader:
         state: the `MemoryState`: a value, to be kept, copied and put back.
     """
 
-    def __init__(self, model: StreamReader, **options: Any):
+    def __init__(self, model: StreamReader, text: TextReader | None = None, **options: Any):
         self.model = model
-        self._sentences = Sentences(model, **options)
-        self._observe = tf.function(self._observed, autograph=False)
-        self._answer = tf.function(self._sentences.answer, autograph=False)
+        self._text = Sentences(model, **options) if text is None else text
+        self._read = tf.function(self._text.read, autograph=False, reduce_retracing=True)
+        self._answer = tf.function(self._text.answer, autograph=False)
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything."""
-        self.state: MemoryState = self._sentences.memory.initial_state(1, self._sentences.entry)
+        """Forgets everything, also what was expected to be asked."""
+        self.state: MemoryState = self._text.initial_state(1)
         self._keep: dict[int, float] = {}
+        self._expected: str | None = None
 
-    def _observed(self, state: MemoryState, text: tf.Tensor):
-        return self._sentences.memory.observe(state, self._sentences.encode(text))
+    def expect(self, question: str) -> None:
+        """Tells a policy that knows the question what will be asked, before it reads anything."""
+        _check_text("a question", question)
+        if not self._text.aware:
+            raise ValueError(
+                f"policy {self.model.memory.policy.name!r} does not go by the question: just ask"
+            )
+        self._expected = question
 
     def observe(self, text: str, pin: bool = False) -> Observation:
-        """Takes in one sentence.
+        """Takes in a sentence; of a text that fills several slots see `observe_many`.
 
         Args:
             text: the sentence.
             pin: keep it whatever comes.
 
         Returns:
-            What became of it, and what was dropped for it.
+            What became of it (of its last slot, if it fills several), and what was dropped for it.
         """
-        _check_text("a sentence", text)
-        before = {entry.id: entry for entry in self.memory()}
+        return self.observe_many([text], pin)[-1]
+
+    def observe_many(self, texts: Sequence[str], pin: bool = False) -> list[Observation]:
+        """Takes in texts in their order, for a reader of documents of any length.
+
+        Args:
+            texts: sentences, or paragraphs.
+            pin: keep them whatever comes, as far as they were stored.
+
+        Returns:
+            What became of each slot that they filled, and what was dropped for it.
+        """
+        for text in texts:
+            _check_text("a sentence", text)
+        known = {entry.id: entry for entry in self.memory()}
         number = int(self.state.clock[0])
-        self.state, decision = self._observe(self.state, tf.constant([text]))
-        ids, keep = decision.ids[0].numpy().tolist(), decision.keep[0].numpy().tolist()
-        self._keep = {id_: float(p) for id_, p in zip(ids, keep, strict=True) if id_ != EMPTY}
-        entry = Entry(number, text, self._keep.get(number), pin)
-        gone = int(decision.evicted[0])
-        dropped = {**before, number: entry}.get(gone)
-        if dropped is not None:
-            dropped = Entry(dropped.id, dropped.text, self._keep.get(gone), dropped.pinned)
-        if pin and gone != number:
-            self.state = memory.pin(self.state, number)
-        return Observation(entry, dropped)
+        self.state, decisions, told = self._read(
+            self.state, tf.constant([list(texts)], tf.string), self._asked()
+        )
+        seen: list[Observation] = []
+        slots = [text.decode() for text in told[0].numpy().tolist() if text]
+        for step, text in enumerate(slots):
+            self._keep = _kept(decisions, step)
+            entry = Entry(number, text, self._keep.get(number), pin)
+            known[number] = entry
+            gone = int(decisions.evicted[0, step])
+            dropped = known.pop(gone, None)
+            if dropped is not None:
+                dropped = Entry(dropped.id, dropped.text, self._keep.get(gone), dropped.pinned)
+            if pin and gone != number:
+                self.state = memory.pin(self.state, number)
+            seen.append(Observation(entry, dropped))
+            number += 1
+        return seen
+
+    def _asked(self, questions: Sequence[str] = ()) -> tf.Tensor | None:
+        """The questions `[B]` that the policy is told, if it wants to know."""
+        if not self._text.aware:
+            return None
+        asked = list(questions) or ([self._expected] if self._expected else [])
+        if not asked:
+            raise ValueError(
+                f"policy {self.model.memory.policy.name!r} goes by the question: say what will be "
+                "asked first, expect(question)"
+            )
+        return tf.constant(asked)
 
     def ask(self, question: str) -> Reply:
         """Answers a question from what is in memory; the memory stays as it is."""
@@ -86,7 +127,9 @@ class LiveReader:
         weights = zip(found["ids"].tolist(), found["attention"].tolist(), strict=True)
         evidence = [(entries[id_], float(w)) for id_, w in weights if id_ in entries]
         evidence.sort(key=lambda pair: -pair[1])
-        return Reply(found["answer"].decode(), float(found["probability"]), tuple(evidence))
+        source = entries.get(int(found["source"])) if "source" in found else None
+        text, probability = found["answer"].decode(), float(found["probability"])
+        return Reply(text, probability, tuple(evidence), source)
 
     def memory(self) -> list[Entry]:
         """What it holds, oldest first."""
@@ -100,8 +143,7 @@ class LiveReader:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words of a text that the model has never seen."""
-        found = self._sentences.vocabulary.unknown_words(tf.constant([text])).numpy()[0]
-        return list(dict.fromkeys(found.decode().split()))
+        return self._text.unknown(text)
 
     def predict(self, streams: Sequence[Sequence[str]], questions: Sequence[str]) -> list[str]:
         """Reads whole streams, each into an empty memory, and answers a question about each.
@@ -126,9 +168,9 @@ class LiveReader:
         texts = np.full([len(streams), steps], "", object)
         for row, stream in enumerate(streams):
             texts[row, : len(stream)] = stream
-        mask = tf.sequence_mask([len(stream) for stream in streams], steps)
-        state, _ = self._sentences.memory(self._sentences.encode(tf.constant(texts)), mask=mask)
-        answers = self._sentences.answer(state, tf.constant(list(questions)))["answer"]
+        state, asked = self._text.initial_state(len(streams)), list(questions)
+        state, _, _ = self._text.read(state, tf.constant(texts), self._asked(asked))
+        answers = self._text.answer(state, tf.constant(asked))["answer"]
         return [answer.decode() for answer in answers.numpy()]
 
     def save(self, path: str | os.PathLike) -> None:
@@ -139,6 +181,12 @@ class LiveReader:
         """Goes on with a memory that `save` wrote, here or in another process."""
         self.state = memory.load(path, like=self.state)
         self._keep = {}
+
+
+def _kept(decisions: Decision, step: int) -> dict[int, float]:
+    """How likely each candidate of a step was to be kept, by id."""
+    ids, keep = (leaf[0, step].numpy().tolist() for leaf in (decisions.ids, decisions.keep))
+    return {id_: float(p) for id_, p in zip(ids, keep, strict=True) if id_ != EMPTY}
 
 
 def _check_text(what: str, text: Any) -> None:

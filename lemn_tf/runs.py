@@ -54,23 +54,31 @@ def presets() -> dict[str, Preset]:
 
 
 def from_preset(name: str) -> Any:
-    """A trained model that ships with the package, ready to be used.
+    """A trained model that ships with the package, ready to be used; or one of your own.
 
     Args:
-        name: one of `presets()`, such as "babi-noisy-st-lemn-5".
+        name: one of `presets()`, such as "babi-noisy-st-lemn-5", or the folder of a run.
 
     Returns:
         A `LiveReader` to talk to, with the Keras model as its `model`; for mazes a `Navigator`.
     """
-    if name not in presets():
-        raise ValueError(f"unknown preset {name!r}; known are {', '.join(presets())}")
+    if name not in presets() and not Path(name).exists():
+        raise ValueError(
+            f"unknown preset {name!r}, and no such folder; presets are {', '.join(presets())}"
+        )
     if is_agent(name):
         from lemn_tf.navigation.navigator import load_agent
 
         return load_agent(find_agent(name))
     from lemn_tf.live import LiveReader
+    from lemn_tf.wordlist import WordList
 
-    return LiveReader(load(name))
+    model = load(name)
+    if not isinstance(model.vocabulary, WordList):
+        return LiveReader(model)
+    from lemn_tf.experiments.documents_text import Passages
+
+    return LiveReader(model, Passages(model))
 
 
 def config(name: str | os.PathLike) -> dict:
@@ -126,6 +134,6 @@ def _load_file(path: Path) -> StreamReader:
     import keras
 
     # Loading needs every class that a saved model may hold to be registered.
-    from lemn_tf import model, readers, text  # noqa: F401
+    from lemn_tf import model, readers, text, wordlist  # noqa: F401
 
     return keras.saving.load_model(path, compile=False)

@@ -99,12 +99,14 @@ class Collection:
         questions: every question of the files, also those that have no document.
         missing: names of documents that are not in the evidence folder.
         qa_files: the files it was read from.
+        domains: of each of these files, "Wikipedia" or "Web": what its `Domain` says.
     """
 
     entries: tuple[Entry, ...]
     questions: tuple[Question, ...]
     missing: tuple[str, ...]
     qa_files: tuple[Path, ...]
+    domains: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -185,10 +187,12 @@ def read(
     entries: list[Entry] = []
     questions: list[Question] = []
     missing: dict[str, None] = {}
+    domains: list[str] = []
     evidence = {folder: _Evidence(folder, largest) for folder in folders}
     for source, path in enumerate(files):
         asked: dict[tuple[str, Path], tuple[int, list[int]]] = {}
-        for question, pages in _questions(path, domain, answers):
+        file = QaFile(path)
+        for question, pages in _questions(file, domain, answers):
             for kind, name in pages:
                 found = evidence[folders[source % len(folders)]].find(kind, name)
                 if found is None:
@@ -198,16 +202,19 @@ def read(
                 if len(questions) not in place[-1:]:
                     place.append(len(questions))
             questions.append(question)
+        domains.append(file.header.get("Domain", "Wikipedia"))
         entries += (
-            Entry(name, file, size, tuple(indices), source)
-            for (name, file), (size, indices) in asked.items()
+            Entry(name, where, size, tuple(indices), source)
+            for (name, where), (size, indices) in asked.items()
         )
     if not entries:
         raise FileNotFoundError(
             f"{', '.join(map(str, folders))}: expected documents such as "
             f"{next(iter(missing), '(none named)')}, found none of {len(missing):,}"
         )
-    return Collection(tuple(entries), tuple(questions), tuple(missing), tuple(files))
+    return Collection(
+        tuple(entries), tuple(questions), tuple(missing), tuple(files), tuple(domains)
+    )
 
 
 def _paths(paths: Paths) -> list[Path]:
@@ -219,10 +226,9 @@ def _paths(paths: Paths) -> list[Path]:
 
 
 def _questions(
-    path: Path, domain: str | None, answers: bool
+    file: QaFile, domain: str | None, answers: bool
 ) -> Iterable[tuple[Question, list[tuple[str, str]]]]:
     """Each question of a file, with the kind and the name of its documents."""
-    file = QaFile(path)
     found = []
     for record in file:
         try:

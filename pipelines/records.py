@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from . import tokens
 from .documents import Collection
 from .embeddings import Words
 from .slots import Layout
-from .spans import Batch, encoded, finish
+from .spans import Batch, check_weights, encoded, finish
 
 _SMALL = {
     "words": tf.int32,
@@ -116,26 +117,105 @@ def read(
     Returns:
         A `tf.data.Dataset`.
     """
-    path = Path(path)
+    data, count = _stored(Path(path), words, layout, shuffle_seed, repeat)
+    data = data.batch(batch_size, drop_remainder=drop_remainder)
+    data = data.map(lambda rows: finish(_parse(rows, layout), words, idf), tf.data.AUTOTUNE)
+    batches = count // batch_size if drop_remainder else -(-count // batch_size)
+    return _known(data, None if repeat else batches)
+
+
+def cached(
+    folder: str | os.PathLike,
+    collection: Collection,
+    words: Words,
+    batch_size: int,
+    layout: Layout = Layout(),  # noqa: B008 (frozen)
+    *,
+    idf: np.ndarray | None = None,
+    weights: Sequence[float] | None = None,
+    shuffle_seed: int | None = None,
+    repeat: bool = False,
+    drop_remainder: bool = False,
+    start: int = 0,
+) -> tf.data.Dataset:
+    """As `spans.dataset`, by way of files in `folder` that are written where they are missing.
+
+    There is one for each question file. Its name goes by the documents, their questions, the
+    vocabulary and the layout, so that a file is never used for anything else. The order differs
+    from that of `spans.dataset`: documents are shuffled within some thousands.
+
+    Args:
+        folder: for the files; made if missing.
+        collection, words, batch_size, layout, idf, weights, shuffle_seed, repeat, drop_remainder,
+            start: see `spans.dataset`.
+    """
+    check_weights(collection, weights)
+    parts, counts, shares, index, before = [], [], [], [], 0
+    for source in range(len(collection.qa_files)):
+        where = [i for i, entry in enumerate(collection.entries) if entry.source == source]
+        if not where:
+            continue
+        entries = tuple(collection.entries[i] for i in where)
+        part = dataclasses.replace(collection, entries=entries)
+        path = Path(folder) / f"{_digest(part, words, layout)}.tfrecord"
+        if not _note(path).exists():
+            write(path, part, words, layout)
+        seed = None if shuffle_seed is None else shuffle_seed + source
+        data, count = _stored(path, words, layout, seed, repeat)
+        parts.append(data.map(lambda record, first=before: (record, first)))
+        counts.append(count)
+        shares.append(count if weights is None else weights[source])
+        index += where
+        before += len(where)
+    mixed = tf.data.Dataset.sample_from_datasets(
+        parts, np.array(shares) / sum(shares), seed=shuffle_seed or 0
+    )
+    places = tf.constant(index, tf.int32)
+
+    def parsed(rows, first):
+        batch = _parse(rows, layout)
+        document = tf.gather(places, batch["document"] + first)
+        return finish({**batch, "document": document}, words, idf)
+
+    data = mixed.skip(start * batch_size).batch(batch_size, drop_remainder=drop_remainder)
+    left = max(sum(counts) - start * batch_size, 0)
+    batches = left // batch_size if drop_remainder else -(-left // batch_size)
+    return _known(data.map(parsed, tf.data.AUTOTUNE), None if repeat else batches)
+
+
+def _stored(
+    path: Path, words: Words, layout: Layout, shuffle_seed: int | None, repeat: bool
+) -> tuple[tf.data.Dataset, int]:
+    """The records of a file, and their number; raises unless it was written with these."""
     try:
         note = json.loads(_note(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path}: expected encoded documents, found none") from error
-    made = _made(words, layout)
-    for name, value in made.items():
+    for name, value in _made(words, layout).items():
         if note.get(name) != value:
             raise ValueError(f"{path}: expected {name} {value}, got {note.get(name)}: write anew")
-    data = tf.data.TFRecordDataset(str(path), buffer_size=1 << 22)
-    count = note["records"]
+    data, count = tf.data.TFRecordDataset(str(path), buffer_size=1 << 22), note["records"]
     if shuffle_seed is not None:
         data = data.shuffle(min(count, 4096), seed=shuffle_seed)
-    if repeat:
-        data = data.repeat()
-    data = data.batch(batch_size, drop_remainder=drop_remainder)
-    data = data.map(lambda rows: finish(_parse(rows, layout), words, idf), tf.data.AUTOTUNE)
-    batches = count // batch_size if drop_remainder else -(-count // batch_size)
-    cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
+    return data.repeat() if repeat else data, count
+
+
+def _known(data: tf.data.Dataset, batches: int | None) -> tf.data.Dataset:
+    """The same of a known number of batches, None for endless, and ahead of its reader."""
+    cardinality = tf.data.INFINITE_CARDINALITY if batches is None else batches
     return data.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(4)
+
+
+def _digest(collection: Collection, words: Words, layout: Layout) -> str:
+    """Tells what a file is made of; a document counts as the same if name, size and date are."""
+    digest = hashlib.sha256(json.dumps(_made(words, layout), sort_keys=True).encode())
+    for entry in collection.entries:
+        told: list[Any] = [entry.name, entry.size, entry.path.stat().st_mtime_ns]
+        for number in entry.questions:  # records hold their numbers
+            asked = collection.questions[number]
+            told += [number, asked.text, asked.normalized_aliases]
+        digest.update(json.dumps(told).encode())
+    return digest.hexdigest()[:24]
 
 
 def _note(path: Path) -> Path:

@@ -119,6 +119,7 @@ def encode(
 
 def _words(texts: tf.Tensor, most: int | None) -> tuple[tf.Tensor, ...]:
     """All words of the texts: the words, their row, their place in it, and their offsets."""
+    texts = tokens.plain_spaces(texts)
     raw, begin, end = tf_text.WhitespaceTokenizer().tokenize_with_offsets(texts)
     row = tf.cast(raw.value_rowids(), tf.int32)
     splits = tf.cast(raw.row_splits, tf.int32)

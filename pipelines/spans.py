@@ -130,11 +130,7 @@ def encoded(
     """What `dataset` gives before `finish`: the same in small types, to be stored or counted."""
     if batch_size < 1 or start < 0:
         raise ValueError(f"expected batch_size >= 1, start >= 0, got {batch_size} and {start}")
-    if weights is not None and len(weights) != len(collection.qa_files):
-        raise ValueError(
-            f"expected a weight for each of {len(collection.qa_files)} question files, "
-            f"got {len(weights)}"
-        )
+    check_weights(collection, weights)
     rows = chunks(collection, layout.questions)
     if not len(rows):
         raise ValueError("expected at least one document with a question, got none")
@@ -159,6 +155,19 @@ def encoded(
     batches = left // batch_size if drop_remainder else -(-left // batch_size)
     cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
     return data.apply(tf.data.experimental.assert_cardinality(cardinality))
+
+
+def check_weights(collection: Collection, weights: Sequence[float] | None) -> None:
+    """Raises unless there is a positive weight for each question file, or none at all."""
+    if weights is None:
+        return
+    if len(weights) != len(collection.qa_files):
+        raise ValueError(
+            f"expected a weight for each of {len(collection.qa_files)} question files, "
+            f"got {len(weights)}"
+        )
+    if not all(0 < weight < float("inf") for weight in weights):
+        raise ValueError(f"expected weights above 0, got {list(weights)}")
 
 
 class _Encoder:

@@ -46,6 +46,11 @@ PUNCTUATION = (
 FEATURES = ("capital", "digit", "year", "sentence_start", "known", "rarity")
 ARRAYS = ("words", "chars", "shape", "suffix", "punctuation", "stem")
 _EDGE = r"!-/:-@\[-`{-~‘’´“”„«»‹›–—…¿¡·•†‡\x{feff}"
+_SPACES = {
+    r"[\x{85}\x{a0}]": "  ",
+    r"[\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]": "   ",
+}
+"""White space beyond ASCII, and as many spaces as it has bytes."""
 _SHORT = r"[A-Z]|(?:[A-Z]\.)+[A-Z]|Mrs?|Dr|Ms|St|vs|e\.g|i\.e"
 _STEM = r"(..[a-z])(?:ies|ied|ings?|edly|ed|es|s|e|y|ly|ers?|ions?|al)$"
 
@@ -195,13 +200,59 @@ def finish(
     return out
 
 
-def encode(raw: tf.Tensor, words: Words, idf: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
-    """Words as readers get them; each row is read as if a sentence began with it.
+def plain_spaces(texts: tf.Tensor) -> tf.Tensor:
+    """The same texts, byte for byte as long, with no white space but that of ASCII.
+
+    Tokenizers split at other white space too, but leave parts of it on the word before.
+
+    Example:
+
+    >>> plain_spaces(tf.constant(["150\u00a0km"])).numpy().tolist()
+    [b'150  km']
+    """
+    for spaces, plain in _SPACES.items():
+        texts = tf.strings.regex_replace(texts, spaces, plain)
+    return texts
+
+
+def split(texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Splits texts `[S]` at white space, by core operations alone.
+
+    Returns:
+        Words `[S, (W)]`, and whether each begins a sentence or a line.
+
+    Example:
+
+    >>> words, starts = split(tf.constant(["He left. Why?\\nNobody knew."]))
+    >>> words.to_list(), starts.to_list()
+    ([[b'He', b'left.', b'Why?', b'Nobody', b'knew.']], [[True, False, True, True, False]])
+    """
+    valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+    lines = tf.strings.split(tf.strings.split(plain_spaces(valid), "\n"))  # [S, (lines), (words)]
+    raw = lines.merge_dims(1, 2)
+    begin = tf.zeros_like(lines.flat_values, tf.bool)
+    first = tf.boolean_mask(lines.values.row_starts(), lines.values.row_lengths() > 0)
+    begin = tf.tensor_scatter_nd_update(begin, first[:, None], tf.ones_like(first, tf.bool))
+    distinct, where = tf.unique(raw.values)
+    _, word, after = strip(distinct)
+    stops = tf.gather(ends_sentence(word, after), where)
+    return raw, raw.with_values(begin | tf.roll(stops, 1, 0))
+
+
+def encode(
+    raw: tf.Tensor,
+    words: Words,
+    idf: tf.Tensor | None = None,
+    starts: tf.Tensor | None = None,
+) -> dict[str, tf.Tensor]:
+    """Words as readers get them.
 
     Args:
         raw: strings `[..., L]`, words split at white space; "" is padding.
         words: the vocabulary.
         idf: float32 `[IDF]`, or None: see `finish`.
+        starts: bool `[..., L]`, whether each word begins a sentence; None takes each row as if one
+            began with it.
 
     Returns:
         The dict described in `pipelines.spans`, over `[..., L]`.
@@ -217,6 +268,7 @@ def encode(raw: tf.Tensor, words: Words, idf: tf.Tensor | None = None) -> dict[s
     before, word, after = strip(distinct)
     where = tf.reshape(where, tf.shape(raw))
     table = describe(before, word, after, words)
-    ends = tf.gather(ends_sentence(word, after), where)
-    starts = tf.concat([tf.ones_like(ends[..., :1]), ends[..., :-1]], axis=-1)
+    if starts is None:
+        ends = tf.gather(ends_sentence(word, after), where)
+        starts = tf.concat([tf.ones_like(ends[..., :1]), ends[..., :-1]], axis=-1)
     return finish({name: tf.gather(table[name], where) for name in ARRAYS}, starts, words, idf)

@@ -67,7 +67,7 @@ def allowed(here: str, imported: str) -> bool:
         return True
     if here in ("files", "memory", "text", "tape"):
         return False
-    if here == "runs" and there == "navigation":
+    if here == "runs" and there in ("navigation", "experiments"):
         return True  # presets of every kind are found by name
     if here == "retention":
         return there == "memory"

@@ -36,7 +36,7 @@ def test_a_preset_answers(name, tmp_path):
 
 
 def test_names_that_are_none(tmp_path):
-    with pytest.raises(ValueError, match="unknown preset 'nix'; known are"):
+    with pytest.raises(ValueError, match="unknown preset 'nix', and no such folder; presets are"):
         lemn_tf.from_preset("nix")
     with pytest.raises(ValueError, match=r"no run, \.keras file or preset called 'nix'"):
         lemn_tf.load("nix")

@@ -6,7 +6,7 @@ with what it dropped. Lines that begin with "/" are for the chat itself: `/help`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,7 +15,8 @@ from rich.table import Table
 from lemn_tf.export.client import Entry, MemoryClient, Observation, Reply, ServingError
 
 HELP = """\
-A line is remembered; a line that ends in "?" is answered.
+A line is remembered; a line that ends in "?" is answered. A reader of documents takes whole
+paragraphs; if its policy goes by the question, ask first, then paste the text, then ask again.
 /memory            show the memory
 /pin ID, /unpin ID keep an entry for good, or not
 /forget ID         erase an entry
@@ -56,10 +57,13 @@ class Conversation:
         if line.startswith("/"):
             self._command(*line[1:].split(maxsplit=1))
             return
-        if line.endswith("?"):
+        if line.endswith("?") and self.client.aware and not self.client.clock:
+            self.client.expect(line)
+            self.console.print("reading for this question: paste the text, then ask it again")
+        elif line.endswith("?"):
             self._answered(self.client.ask(line))
         else:
-            self._observed(self.client.observe(line))
+            self._observed(self.client.observe_many([line], chunk=1))
         strange = self.client.unknown_words(line)
         if strange:
             told = f"it has never seen {', '.join(strange)}: all such words are the same to it"
@@ -84,21 +88,25 @@ class Conversation:
             return
         self._show()
 
-    def _observed(self, observation: Observation | None) -> None:
-        if observation is None:
+    def _observed(self, observations: list[Observation | None]) -> None:
+        seen = [one for one in observations if one is not None]
+        if not seen:
             return
-        self._show(observation.entry.id if observation.stored else None)
-        dropped = observation.dropped
-        if dropped is not None:
-            what = "not kept" if not observation.stored else "dropped"
-            self.console.print(f"[yellow]{what}:[/] [dim]{dropped.id}[/] {escape(dropped.text)}")
+        self._show({one.entry.id for one in seen if one.stored})
+        for one in seen:
+            if one.dropped is not None:
+                what = "not kept" if not one.stored else "dropped"
+                text = f"[dim]{one.dropped.id}[/] {escape(one.dropped.text)}"
+                self.console.print(f"[yellow]{what}:[/] {text}")
 
     def _answered(self, answer: Reply) -> None:
-        self.console.print(f"[bold green]{escape(answer.text)}[/]  ({answer.probability:.0%})")
+        source = "" if answer.source is None else f"  from {answer.source.id}"
+        told = f"[bold green]{escape(answer.text)}[/]  ({answer.probability:.0%}){source}"
+        self.console.print(told)
         for entry, weight in answer.evidence[:_MOST_EVIDENCE]:
             self.console.print(f"  {weight:5.0%}  [dim]{entry.id}[/] {escape(entry.text)}")
 
-    def _show(self, newest: int | None = None) -> None:
+    def _show(self, newest: Collection[int] = ()) -> None:
         entries = self.client.memory()
         slots = self.client.state["ids"].shape[1]
         table = Table(title=f"memory: {len(entries)} of {slots} slots", title_justify="left")
@@ -106,7 +114,7 @@ class Conversation:
         table.add_column("keep", justify="right")
         table.add_column("entry", overflow="fold")
         for entry in entries:
-            style = "bold" if entry.id == newest else None
+            style = "bold" if entry.id in newest else None
             table.add_row(str(entry.id), _keep(entry), escape(entry.text), style=style)
         self.console.print(table)
 

@@ -4,18 +4,37 @@ lemn train documents --qa F... --evidence DIR... --embeddings F --policy st-lemn
 lemn evaluate RUN --qa F --evidence DIR --json --predictions F
 lemn compare RUN... --qa F --evidence DIR --policies fifo,salient
 lemn reproduce documents RUN --sets DIR...
+lemn reproduce triviaqa --qa DIR --evidence DIR --embeddings F
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands.common import whole_number, words
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+@contextlib.contextmanager
+def named() -> Iterator[None]:
+    """Bad documents are found while they stream through the graph: says which one, in one line."""
+    from tensorflow import errors
+
+    try:
+        yield
+    except errors.InvalidArgumentError as error:
+        found = re.search(r"got binary data in\] \[\"?(.*?)\"?(?: \"|\])", error.message)
+        if found is None:
+            raise
+        raise ValueError(f"{found[1]}: expected a document of text, got binary data") from error
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +46,12 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
     add("--embeddings", required=True, metavar="F", help=vectors)
     add("--limit", type=whole_number(1), help="take only so many word vectors")
+    weights = (
+        "how often documents of each question file come, e.g. 1,3 (default: as many as it has)"
+    )
+    add("--weights", type=numbers, metavar="W,W", help=weights)
+    encoded = "folder to keep encoded documents in (TFRecord), for this run and later ones"
+    add("--cache", metavar="DIR", help=encoded)
     add("--reader", choices=("lite", "bidaf"), default="lite", help="reader")
     add("--policy", default="st-lemn", help="retention policy")
     add("--slots", type=whole_number(1), default=10, help="N in the paper")
@@ -39,6 +64,17 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--reader-from", metavar="RUN", help=taken)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """An argparse type: numbers above 0 with commas between them."""
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0 < number < float("inf") for number in found):
+        raise argparse.ArgumentTypeError(f"expected numbers above 0, e.g. 1,3; got {text!r}")
+    return found
 
 
 def run_train(arguments: argparse.Namespace) -> None:
@@ -57,11 +93,14 @@ def run_train(arguments: argparse.Namespace) -> None:
         updates=arguments.updates,
         epochs=arguments.epochs,
         limit=arguments.limit,
+        weights=arguments.weights,
+        cache=arguments.cache,
         reader_from=arguments.reader_from,
         seed=arguments.seed,
     )
     settings.make_policy()  # what is wrong with it is said before any file is read
-    documents_training.train(settings, arguments.out, print)
+    with named():
+        documents_training.train(settings, arguments.out, print)
     print(f"model: {arguments.out}/model.keras")
 
 
@@ -85,14 +124,18 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     from lemn_tf.files import write_atomically
 
     check(arguments)
+    if arguments.predictions and not Path(arguments.predictions).absolute().parent.is_dir():
+        raise ValueError(f"{arguments.predictions}: expected a folder to write it to, found none")
     model = runs.load(arguments.run)
     if arguments.policy:
         model = with_rule(model, arguments.policy)
-    result = scoring.score(model, arguments.qa, arguments.evidence, arguments.slots)
+    with named():
+        result = scoring.score(model, arguments.qa, arguments.evidence, arguments.slots)
     if arguments.predictions:
         text = json.dumps(result.predictions, ensure_ascii=False, indent=1)
         write_atomically(arguments.predictions, text)
-    print(json.dumps(result.told) if arguments.json else sentence(result.told))
+    told = {**result.told, "by_document": result.by_document}
+    print(json.dumps(told) if arguments.json else sentence(result.told))
 
 
 def sentence(told: dict) -> str:
@@ -139,6 +182,50 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
     print(f"wrote {path}")
 
 
+def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lemn reproduce triviaqa`."""
+    add = parser.add_argument
+    add("--qa", required=True, metavar="DIR", help="folder of the official question files")
+    add("--evidence", required=True, metavar="DIR", help="folder of the documents")
+    add("--embeddings", required=True, metavar="F", help="word vectors, as for lemn train")
+    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    rows = "policies, e.g. fifo,overlap,st-lemn,st-lemn-aware (default: all)"
+    add("--rows", type=words, metavar="NAMES", help=rows)
+    add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
+    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    add("--updates", type=whole_number(1), default=20_000, help="of the reader, 32 questions each")
+    add("--epochs", type=whole_number(1), default=3, help="of each policy, over all documents")
+    add("--cache", metavar="DIR", help="folder to keep encoded documents in (TFRecord)")
+    add("--seed", type=whole_number(0), default=0, help="of everything random")
+    add("--out", default="runs/triviaqa", metavar="DIR", help="for the runs")
+    add("--results", default="results", metavar="DIR", help="for the table")
+
+
+def run_triviaqa(arguments: argparse.Namespace) -> None:
+    """Trains and scores the paper's rows on the official files."""
+    from lemn_tf.experiments import triviaqa_table as table
+    from lemn_tf.experiments.documents import Settings
+
+    given = arguments
+    base = Settings(
+        qa=(str(Path(given.qa) / table.TRAIN),),
+        evidence=(given.evidence,),
+        embeddings=given.embeddings,
+        slots=given.slots,
+        recipe=given.recipe,
+        updates=given.updates,
+        epochs=given.epochs,
+        limit=given.limit,
+        cache=given.cache,
+        seed=given.seed,
+    )
+    rows = tuple(given.rows or table.ROWS)
+    plan = table.Plan(Path(given.qa), Path(given.evidence), base, rows)
+    with named():
+        path = table.reproduce(plan, given.out, given.results, print)
+    print(f"wrote {path}")
+
+
 def run_compare(arguments: argparse.Namespace) -> None:
     """Rules and runs side by side, each held against the first run."""
     from rich.console import Console
@@ -146,17 +233,19 @@ def run_compare(arguments: argparse.Namespace) -> None:
     from lemn_tf import runs
     from lemn_tf.evaluation import with_rule
     from lemn_tf.experiments import documents_scoring as scoring
+    from lemn_tf.experiments.documents_table import RULES
 
     check(arguments)
     models = {name: runs.load(name) for name in arguments.runs}
     first = next(iter(models.values()))
-    for name in arguments.policies:
+    for name in arguments.policies or RULES:
         models.setdefault(name, with_rule(first, name))
     rows = []
-    for slots in arguments.slots:
+    for slots in arguments.slots or [first.memory.slots]:
         base = None
         for name, model in models.items():
-            result = scoring.score(model, arguments.qa, arguments.evidence, slots)
+            with named():
+                result = scoring.score(model, arguments.qa, arguments.evidence, slots)
             if result.marks is None:
                 raise ValueError(f"{arguments.qa}: expected answers to compare by, found none")
             base = base or result.marks

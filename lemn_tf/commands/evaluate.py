@@ -85,12 +85,14 @@ class Compare:
         parser.add_argument("runs", metavar="RUN", nargs="+", help="runs or presets to compare")
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
         documents.add_arguments(parser.add_argument_group("for readers of documents"))
-        parser.add_argument("--slots", type=whole_numbers(1), default=[5], help="e.g. 5,10")
+        parser.add_argument(
+            "--slots", type=whole_numbers(1), help="e.g. 5,10 (default: as the first run has)"
+        )
         parser.add_argument(
             "--policies",
             type=words,
-            default=["fifo", "lifo", "uniform", "lru"],
-            help="rules to run with the first run's reader; a learned one is taken from a RUN",
+            help="rules to run with the first run's reader (default: all that fit); a learned one "
+            "is taken from a RUN",
         )
         add_store_questions(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -110,12 +112,13 @@ class Compare:
         models = {name: runs.load(name) for name in arguments.runs}
         first = next(iter(models.values()))
         learned = {model.memory.policy.name for model in models.values()}
-        others = [name for name in arguments.policies if name not in learned]
+        asked = arguments.policies or ("fifo", "lifo", "uniform", "lru")
+        others = [name for name in asked if name not in learned]
         rules = [name for name in others if not retention.get(name).clairvoyant]  # shown anyway
         shown = {name: with_rule(first, name) for name in rules} | models
         stored = stores_questions(arguments.runs, arguments.store_questions)
         rows = []
-        for slots in arguments.slots:
+        for slots in arguments.slots or [first.memory.slots]:
             how = {"path": arguments.data, "slots": slots, "store_questions": stored}
             rows += compare(shown, functools.partial(babi.score, **how))
         if arguments.json:

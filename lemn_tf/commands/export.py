@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 
 class Export:
@@ -26,9 +27,16 @@ class Export:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
+        from lemn_tf.wordlist import WordList
 
+        model = runs.load(arguments.model)
+        given: Any = model
+        if isinstance(model.vocabulary, WordList):
+            from lemn_tf.experiments.documents_text import documents_servable
+
+            given = documents_servable(model)
         path = export(
-            runs.load(arguments.model),
+            given,
             arguments.out,
             description=arguments.description,
             overwrite=arguments.overwrite,

@@ -37,12 +37,17 @@ class Reproduce:
         maze_reproduce.add_reproduce_arguments(maze)
         asked = tasks.add_parser("documents", help="rules and learned policies over documents")
         documents.add_reproduce_arguments(asked)
+        about = "the paper's table on TriviaQA's official files"
+        documents.add_triviaqa_arguments(tasks.add_parser("triviaqa", help=about))
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         if arguments.task == "maze":
             return maze_reproduce.run_reproduce(arguments)
         if arguments.task == "documents":
             documents.run_reproduce(arguments)
+            return None
+        if arguments.task == "triviaqa":
+            documents.run_triviaqa(arguments)
             return None
         return self._run_babi(arguments)
 

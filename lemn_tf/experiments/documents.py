@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from lemn_tf import retention
-from lemn_tf.experiments import documents_evidence as evidence
+from lemn_tf.experiments.documents_words import ARRIVAL
 from lemn_tf.loop import save_arrays
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
@@ -47,6 +47,7 @@ class Settings:
         view: what the policy sees of a slot, see `WordReader`.
         weights: how often documents of each question file come, relative to the others.
         limit: read only so many word vectors.
+        cache: folder for encoded documents, so that texts are split and searched once only.
         reader_from: a run whose trained reader is taken instead of training one.
         seed: of everything random.
     """
@@ -65,6 +66,7 @@ class Settings:
     view: tuple[str, ...] = ("hand", "words", "slot")
     weights: tuple[float, ...] | None = None
     limit: int | None = None
+    cache: str | None = None
     reader_from: str | None = None
     seed: int = 0
 
@@ -125,7 +127,7 @@ def build(settings: Settings, data: Data) -> StreamReader:
     """An untrained model."""
     keras.utils.set_random_seed(settings.seed)
     size, width = data.words.size, data.vectors.vectors.shape[1]
-    slot = evidence.ARRIVAL if "slot" in settings.view else 0
+    slot = ARRIVAL if "slot" in settings.view else 0
     cls = LiteReader if settings.reader == "lite" else BiDAF
     reader = cls(size, width, view=settings.view, slot=slot)
     reader.set_table(data.vectors.table(data.words))

@@ -15,14 +15,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.experiments.documents_words import ARRIVAL as ARRIVAL
+from lemn_tf.experiments.documents_words import arrival
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.pipelines.documents import Collection
 from lemn_tf.pipelines.embeddings import Words
 from lemn_tf.readers.lite import LiteReader
 from lemn_tf.readers.wordviews import overlap
-
-ARRIVAL = 8
-"""The width of what `arrival` says of a slot."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,42 +54,6 @@ class Evidence:
     def slots(self) -> int:
         """T."""
         return len(self.vectors)
-
-
-def arrival(items: dict[str, tf.Tensor]) -> tf.Tensor:
-    """What is known of each slot when it arrives, beyond its words: `[B, T, ARRIVAL]`.
-
-    Its position, and how many of its stems the document had not had before: of all, weighted by
-    idf, of words with a capital letter or a digit. Nothing here depends on what comes later.
-    """
-    stems, live = items["stem"], items["words"] > 0
-    rows, steps, length = (tf.shape(stems)[k] for k in range(3))
-    flat = tf.reshape(tf.where(live, stems, -1), [rows, -1])
-    order = tf.argsort(flat, axis=-1, stable=True)
-    ordered = tf.gather(flat, order, batch_dims=1)
-    first = tf.concat([tf.ones([rows, 1], tf.bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
-    first = tf.gather(first, tf.argsort(order, axis=-1), batch_dims=1)
-    fresh = tf.cast(tf.reshape(first, [rows, steps, length]) & live, tf.float32)
-    count = tf.maximum(tf.reduce_sum(tf.cast(live, tf.float32), axis=-1), 1.0)
-    features = items["features"]
-    salient = tf.cast((features[..., 0] > 0) | (features[..., 1] > 0), tf.float32)
-    place = tf.broadcast_to(tf.range(tf.cast(steps, tf.float32)), [rows, steps])
-    rare = tf.cast(items["idf"] > 1.0, tf.float32)
-
-    def share(x):
-        return tf.reduce_sum(x * fresh, axis=-1) / count
-
-    parts = [
-        tf.math.log1p(place),
-        1.0 / (1.0 + place),
-        tf.cast(place < 20, tf.float32),
-        share(tf.ones_like(fresh)),
-        share(items["idf"]),
-        share(salient),
-        share(rare),
-        tf.minimum(place / 100.0, 3.0),
-    ]
-    return tf.stack(parts, axis=-1)
 
 
 def with_arrival(batch: dict) -> dict:

@@ -13,12 +13,10 @@ import tensorflow as tf
 from lemn_tf.episode import by_question
 from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.experiments.documents_evidence import with_arrival
+from lemn_tf.experiments.documents_words import words_of
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
-from lemn_tf.pipelines.embeddings import Words
-from lemn_tf.pipelines.qa_files import QaFile
-from lemn_tf.wordlist import WordList
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,17 +42,6 @@ class Answered:
     confidence: float
     in_memory: bool
     held: bool
-
-
-def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:
-    """The vocabulary and the idf that a model was trained with."""
-    known = model.vocabulary
-    if not isinstance(known, WordList):
-        raise ValueError(
-            "expected a model of documents, which brings its words; got one with "
-            f"{type(known).__name__}"
-        )
-    return Words(known.words, known.buckets), np.asarray(known.idf, np.float32)
 
 
 def answer(
@@ -161,6 +148,18 @@ class Marks:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def by_document(self) -> dict[int, Marks]:
+        """Those of each document; questions without one are left out."""
+        order = np.argsort(self.document, kind="stable")
+        documents, starts = np.unique(self.document[order], return_index=True)
+        parts = np.split(order, starts[1:])
+        return {int(i): self._at(part) for i, part in zip(documents, parts, strict=True) if i >= 0}
+
+    def _at(self, rows: np.ndarray) -> Marks:
+        names = ("exact", "f1", "in_memory", "held", "document")
+        keys = tuple(self.keys[row] for row in rows)
+        return Marks(keys, **{name: getattr(self, name)[rows] for name in names})
+
 
 def mark(
     truths: Mapping[str, Sequence[str]],
@@ -185,17 +184,19 @@ def mark(
 
 
 def summary(marks: Marks) -> dict[str, Any]:
-    """Percentages over all questions, and over those whose document holds an answer."""
+    """Percentages over all questions, and over those whose document holds an answer.
 
-    def part(which):
+    They are summed up in the order of the keys, so that they equal the official script's.
+    """
+
+    def part(which: np.ndarray) -> dict[str, Any]:
         names = {"exact_match": "exact", "f1": "f1", "answer_in_memory": "in_memory"}
+        count = int(which.sum())
         shown: dict[str, Any] = {
-            name: round(100 * float(np.mean(getattr(marks, field)[which])), 3)
-            if which.any()
-            else None
+            name: 100.0 * sum(getattr(marks, field)[which].tolist()) / count if count else None
             for name, field in names.items()
         }
-        return {**shown, "questions": int(which.sum())}
+        return {**shown, "questions": count}
 
     return {**part(np.ones(len(marks), bool)), "held": part(marks.held)}
 
@@ -208,11 +209,14 @@ class Result:
         told: what `lemn evaluate` shows.
         predictions: the answers by official key.
         marks: of every key; None for a file without answers.
+        by_document: the summary of each document, by its name: of the questions that were asked
+            about it first.
     """
 
     told: dict[str, Any]
     predictions: dict[str, str]
     marks: Marks | None
+    by_document: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
 
 def score(
@@ -230,8 +234,7 @@ def score(
         slots: another size of the memory.
     """
     collection = files.read(qa, evidence)
-    domain = QaFile(qa).header.get("Domain", "Wikipedia")
-    answers = by_key(collection, answer(model, collection, slots), domain)
+    answers = by_key(collection, answer(model, collection, slots), collection.domains[0])
     predictions = {
         key: official.merge((one.text, one.confidence) for one in several)
         for key, several in answers.items()
@@ -247,7 +250,9 @@ def score(
     if not any(question.aliases for question in collection.questions):
         return Result({"questions": len(collection.questions), **told}, predictions, None)
     marks = mark(official.gold(qa), predictions, answers)
-    return Result({**summary(marks), **told}, predictions, marks)
+    parts = marks.by_document().items()
+    each = {collection.entries[number].name: summary(part) for number, part in parts}
+    return Result({**summary(marks), **told}, predictions, marks, each)
 
 
 def bootstrap(

@@ -7,6 +7,7 @@ A run is a folder: `config.json`, `reader.npz` (the trained reader), `model.kera
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from pathlib import Path
@@ -24,6 +25,7 @@ from lemn_tf.experiments.documents import Told
 from lemn_tf.files import replacing
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import records
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.readers import LiteReader
 
@@ -38,8 +40,8 @@ def train(
         out: folder of the run.
         told: is given lines to show.
     """
+    data = documents.load(settings, told)  # before anything is written
     run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
-    data = documents.load(settings, told)
     model = documents.build(settings, data)
     if settings.recipe == "paper":
         _train_jointly(model, settings, data, run, told)
@@ -85,7 +87,8 @@ def training_batches(
     settings: documents.Settings, data: documents.Data, start: int = 0
 ) -> tf.data.Dataset:
     """Endless batches of four documents with up to eight questions each."""
-    batches = pipeline.dataset(
+    make = functools.partial(records.cached, settings.cache) if settings.cache else pipeline.dataset
+    batches = make(
         data.collection,
         data.words,
         4,

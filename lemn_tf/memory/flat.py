@@ -14,8 +14,8 @@ _PLAIN = re.compile(r"(?!_)(?!.*__)(?!\d+$).+(?<!_)", re.DOTALL).fullmatch
 def to_flat(state: MemoryState) -> dict[str, tf.Tensor]:
     """The state as a flat dict of plainly named tensors, all with the batch first.
 
-    Names: `ids`, `pinned`, `expiry`, `clock`; `entries` and `carry`, followed by `__key` for each
-    level of a dict and `__0`, `__1`, ... for a tuple.
+    Names: `ids`, `pinned`, `expiry`, `clock`; `entries`, `carry` and `stream`, followed by `__key`
+    for each level of a dict and `__0`, `__1`, ... for a tuple.
 
     Example:
 
@@ -47,8 +47,10 @@ def to_flat(state: MemoryState) -> dict[str, tf.Tensor]:
             flat[name] = nest
 
     walk("entries", state.entries)
-    if not isinstance(state.carry, tuple) or state.carry:
-        walk("carry", state.carry)
+    for name in ("carry", "stream"):
+        nest = getattr(state, name)
+        if not isinstance(nest, tuple) or nest:
+            walk(name, nest)
     return flat
 
 
@@ -68,13 +70,14 @@ def from_flat(flat: dict[str, tf.Tensor]) -> MemoryState:
             return tuple(parts[key] for key in sorted(first, key=int))
         return parts
 
-    known = ("ids", "pinned", "expiry", "clock", "entries", "carry")
+    known = ("ids", "pinned", "expiry", "clock", "entries", "carry", "stream")
     unknown = [key for key in flat if key.split("__")[0] not in known]
     if unknown:
         raise ValueError(f"unknown names in a flat memory: {unknown}; known are {known}")
     state = MemoryState(
         entries=gather("entries"),
         carry=gather("carry"),
+        stream=gather("stream"),
         **{name: tf.convert_to_tensor(flat[name]) for name in known[:4]},
     )
     if not tf.nest.flatten(state.entries):

@@ -39,6 +39,8 @@ class MemoryState(NamedTuple):
         expiry: `[B, N]` int64, the clock at which an entry becomes the first to go, or `NEVER`.
         carry: what the policy remembers of each slot (nest of `[B, N, ...]`), `()` if nothing.
         clock: `[B]` int64, number of items seen.
+        stream: what is known of the stream as a whole (nest of `[B, ...]`), `()` if nothing; kept
+            by whoever makes the items, and only carried along here.
     """
 
     entries: Nest
@@ -47,6 +49,7 @@ class MemoryState(NamedTuple):
     expiry: tf.Tensor
     carry: Nest
     clock: tf.Tensor
+    stream: Nest = ()
 
     @property
     def slots(self) -> int | tf.Tensor:
@@ -59,7 +62,9 @@ class MemoryState(NamedTuple):
         return self.ids != EMPTY
 
 
-def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> MemoryState:
+def empty(
+    batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = (), stream: Nest = ()
+) -> MemoryState:
     """A memory that has seen nothing.
 
     Args:
@@ -67,6 +72,7 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
         slots: size of each, N in the paper; at least 1.
         entry: nest of `tf.TensorSpec`, one item without batch dimension.
         carry: nest of `tf.TensorSpec`, what the policy keeps for one slot.
+        stream: nest of `tf.TensorSpec`, what is kept of the stream as a whole.
 
     Returns:
         A `MemoryState` whose slots are all unused.
@@ -80,12 +86,12 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
     if not tf.is_tensor(slots):
         slots = check_slots(slots)
 
-    def blank(spec):
+    def blank(spec, lead=(batch, slots)):
         if not isinstance(spec, tf.TensorSpec):
-            raise TypeError(f"entry and carry are nests of tf.TensorSpec; got {spec!r}")
+            raise TypeError(f"entry, carry and stream are nests of tf.TensorSpec; got {spec!r}")
         if not spec.shape.is_fully_defined():
             raise ValueError(f"the shape of one entry must be fully known; got {spec.shape}")
-        shape = [batch, slots, *spec.shape]
+        shape = [*lead, *spec.shape]
         return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
 
     return MemoryState(
@@ -95,6 +101,7 @@ def empty(batch: int | tf.Tensor, slots: int, entry: Nest, carry: Nest = ()) -> 
         expiry=tf.fill([batch, slots], tf.constant(NEVER, tf.int64)),
         carry=tf.nest.map_structure(blank, carry),
         clock=tf.zeros([batch], tf.int64),
+        stream=tf.nest.map_structure(lambda spec: blank(spec, (batch,)), stream),
     )
 
 
@@ -134,6 +141,13 @@ def check_state(state: MemoryState) -> None:
                     f"every tensor in state.{name} must start with [B, N] = {batch_slots}; "
                     f"got shape {leaf.shape}"
                 )
+    for leaf in tf.nest.flatten(state.stream):
+        _check_tensor("state.stream", leaf)
+        if not leaf.shape.rank or not leaf.shape[:1].is_compatible_with(batch_slots[:1]):
+            raise ValueError(
+                f"every tensor in state.stream must start with [B] = {batch_slots[:1]}; got shape "
+                f"{leaf.shape}"
+            )
 
 
 def _check_tensor(name: str, value: Any) -> None:
@@ -202,6 +216,7 @@ def candidates(
         expiry=append(state.expiry, row("expiry", expiry, tf.int64)),
         carry=tf.nest.map_structure(with_newcomer, state.carry),
         clock=state.clock + 1,
+        stream=state.stream,
     )
 
 
@@ -275,8 +290,8 @@ def write(
 
 def evict_from(cells: MemoryState, slot: tf.Tensor) -> MemoryState:
     """`write` for candidates already at hand: drops one of the N + 1 cells, keeps the clock."""
-    kept = evict(cells._replace(clock=()), slot)
-    return kept._replace(clock=cells.clock)
+    kept = evict(cells._replace(clock=(), stream=()), slot)
+    return kept._replace(clock=cells.clock, stream=cells.stream)
 
 
 def forget(state: MemoryState, ids: Any) -> MemoryState:

@@ -1,7 +1,10 @@
 """`lemn train documents`, `evaluate` and `compare`, from files to scores."""
 
 import importlib.util
+import io
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,8 +48,12 @@ def test_evaluate(run, data, tmp_path, capsys):
     assert told["slots"] == 3
     assert 0 < told["answer_in_memory"] < 100
     official = triviaqa_scoring.score_files(data.qa, said)
-    assert told["exact_match"] == round(official.exact_match, 3)
-    assert told["f1"] == round(official.f1, 3)
+    assert told["exact_match"] == official.exact_match
+    assert told["f1"] == official.f1
+    each = told["by_document"]
+    assert sum(one["questions"] for one in each.values()) == 36
+    means = [one["exact_match"] for one in each.values()]  # as many questions in each
+    assert sum(means) / len(means) == pytest.approx(told["exact_match"], abs=0.01)
     assert official.common == 36
     assert not main(["evaluate", str(run), *asked, "--policy", "salient", "--slots", "99"])
     assert "in memory for 100.0% of 36 questions" in capsys.readouterr().out
@@ -72,12 +79,116 @@ def test_an_aware_policy_over_the_reader_of_another_run(run, data, tmp_path, cap
     assert json.loads(capsys.readouterr().out)["question_aware"]
 
 
+@pytest.mark.slow
+def test_a_run_is_exported_and_talked_to(run, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "towns" / "1"
+    assert not main(["export", str(run), "--out", str(out)])
+    assert "s-lemn" in capsys.readouterr().out
+    text = "The gate of Rome is red. " * 6 + "\nThe old people there say that it is quiet.\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + "What colour is the gate of Rome?\n"))
+    assert not main(["chat", str(out.parent)])
+    said = capsys.readouterr().out
+    assert "memory: 3 of 3 slots" in said
+    assert re.search(r"%\)  from \d", said)
+
+
+@pytest.mark.slow
+def test_encoded_documents_are_kept_and_mixed(data, tmp_path):
+    cache = tmp_path / "cache"
+    more = ["--qa", data.qa, data.qa, "--weights", "1,3", "--cache", str(cache)]
+    assert not main(train(data, tmp_path / "run", "--policy", "fifo", *more))
+    assert len(list(cache.glob("*.tfrecord"))) == 2
+    assert (tmp_path / "run" / "model.keras").is_file()
+
+
+@pytest.fixture
+def bad(tmp_path, capsys):
+    """Trains on files made from `towns`, after something was done to them; what was said."""
+
+    def said(spoil, *more) -> str:
+        made = towns.corpus(tmp_path / "data", documents=2, facts=2)
+        spoil(made)
+        assert main(train(made, tmp_path / "run", *more)) == 2
+        assert not (tmp_path / "run").exists()
+        told = capsys.readouterr().err
+        assert told.startswith("lemn: error: ")
+        assert told.count("\n") == 1
+        return told
+
+    return said
+
+
+def rewrite(path: str, change) -> None:
+    """Changes the records of a question file."""
+    whole = json.loads(Path(path).read_text())
+    whole["Data"] = change(whole["Data"])
+    Path(path).write_text(json.dumps(whole))
+
+
+def test_a_missing_folder_is_named(bad, tmp_path):
+    told = bad(lambda made: shutil.rmtree(made.evidence))
+    assert "data/evidence: expected a folder of documents, found none" in told
+
+
+def test_a_question_file_without_questions_is_named(bad):
+    told = bad(lambda made: rewrite(made.qa, lambda data: []))
+    assert "qa.json" in told
+    assert "expected at least one record in Data, got none" in told
+
+
+def test_questions_without_answers_are_not_trained_on(bad):
+    def without(data):
+        return [data[0], {k: v for k, v in data[1].items() if k != "Answer"}, *data[2:]]
+
+    told = bad(lambda made: rewrite(made.qa, without))
+    assert "qa.json, record 1" in told
+    assert "expected an Answer with Aliases" in told
+
+
+def test_a_broken_record_is_named_with_its_place(bad):
+    def spoil(made):
+        text = Path(made.qa).read_text()
+        Path(made.qa).write_text(text[: text.index("q1_0")] + '", oops')
+
+    told = bad(spoil)
+    assert re.search(r"qa\.json, record 2 \(near character [\d,]+\): expected valid JSON", told)
+
+
+def test_word_vectors_of_another_width_are_named(bad):
+    def spoil(made):
+        lines = Path(made.vectors).read_text().splitlines()
+        Path(made.vectors).write_text("\n".join([*lines[:3], lines[3] + " 0.5", *lines[4:]]))
+
+    assert "vectors.txt, line 4: expected 8 numbers as before, got 9" in bad(spoil)
+
+
+def test_a_binary_document_is_named(bad):
+    told = bad(lambda made: (Path(made.evidence) / "wikipedia/doc1.txt").write_bytes(b"PK\0\1" * 9))
+    assert re.search(r"doc1\.txt: expected a document of text, got binary data\n$", told)
+
+
+def test_a_huge_document_is_named(bad):
+    def spoil(made):
+        with open(Path(made.evidence) / "wikipedia" / "doc1.txt", "wb") as file:
+            file.truncate(50 << 20)
+
+    assert re.search(
+        r"doc1\.txt: expected a document of at most [\d,]+ bytes, got 52,428,8", bad(spoil)
+    )
+
+
 def test_what_is_wrong_is_said(data, tmp_path, capsys):
     preset = "babi-noisy-st-lemn-5"
     assert main(["evaluate", preset, "--qa", data.qa])
     assert "--evidence" in capsys.readouterr().err
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence])
     assert "expected a model of documents" in capsys.readouterr().err
+    nowhere = ["--predictions", str(tmp_path / "nowhere" / "said.json")]
+    assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence, *nowhere])
+    assert "said.json: expected a folder to write it to, found none" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(train(data, tmp_path / "x", "--weights", "1,-3"))
+    assert "expected numbers above 0, e.g. 1,3; got '1,-3'" in capsys.readouterr().err
     assert main(train(data, tmp_path / "x", "--policy", "best"))
     assert "unknown policy 'best'" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()

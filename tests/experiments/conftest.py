@@ -5,12 +5,18 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
-from lemn_tf import recipes
+from lemn_tf import recipes, retention
+from lemn_tf.experiments.documents_words import ARRIVAL
+from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi as pipeline
-from lemn_tf.pipelines import babi_generator
+from lemn_tf.pipelines import babi_generator, tokens
+from lemn_tf.pipelines.embeddings import Words, read_vectors
+from lemn_tf.readers import LiteReader
+from lemn_tf.wordlist import WordList
 
 COLOURS = ("red", "green", "blue", "white", "black", "brown")
 FILLER = (
@@ -52,6 +58,19 @@ def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> S
     return SimpleNamespace(
         qa=str(qa), evidence=str(folder / "evidence"), vectors=str(folder / "vectors.txt")
     )
+
+
+def span_model(towns: SimpleNamespace, policy: str = "st-lemn", **options) -> StreamReader:
+    """An untrained model over slots of 6 words, which has views of every kind."""
+    keras.utils.set_random_seed(1)
+    vectors = read_vectors(towns.vectors)
+    words = Words(vectors.vocabulary, buckets=8)
+    view = ("hand", "words", "slot", "states")
+    reader = LiteReader(words.size, 8, 6, longest=3, units=4, view=view, slot=ARRIVAL)
+    reader.set_table(vectors.table(words))
+    known = WordList(words.vocabulary, words.buckets)
+    known.set_idf(np.random.default_rng(0).random(tokens.IDF))
+    return StreamReader(reader, 3, retention.get(policy, **options), known)
 
 
 @pytest.fixture(scope="session")

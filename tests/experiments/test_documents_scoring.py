@@ -1,11 +1,16 @@
 """Scores of documents: how they are drawn again, merged and counted."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lemn_tf.experiments import documents_scoring as scoring
+from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
+from tests.experiments.conftest import span_model
 
 
 def answered(
@@ -26,9 +31,49 @@ def test_marks_count_missing_answers():
     np.testing.assert_array_equal(marks.document, [4, 7, -1])
     told = scoring.summary(marks)
     assert told["questions"] == 3
-    assert told["exact_match"] == told["answer_in_memory"] == 33.333
+    assert told["exact_match"] == told["answer_in_memory"] == 100 / 3
     assert told["held"]["questions"] == 1
     assert told["held"]["exact_match"] == 100.0
+
+
+def test_marks_of_each_document():
+    truths = {key: ["rome"] for key in "abcd"}
+    said = {"a": "Rome", "b": "Oslo", "c": "Rome", "d": "Rome"}
+    answers = {
+        key: [answered(0, n, said[key], 1.0)] for key, n in zip("abd", (5, 2, 5), strict=True)
+    }
+    parts = scoring.mark(truths, said, answers).by_document()
+    assert {n: scoring.summary(part)["exact_match"] for n, part in parts.items()} == {2: 0, 5: 100}
+    assert parts[5].keys == ("a", "d")
+
+
+def test_web_answers_are_by_question_and_document(towns, tmp_path):
+    """Two questions, one of them about two documents, in the web domain and its verified part."""
+    model = span_model(towns, "fifo")
+    records = json.loads(Path(towns.qa).read_text())["Data"][:2]
+    records[0]["SearchResults"] = [{"Filename": "wikipedia/DOC3.txt"}, {"Filename": "gone.txt"}]
+    records[0]["QuestionPartOfVerifiedEval"] = True
+    records[0]["EntityPages"][0]["DocPartOfVerifiedEval"] = True
+    qa = tmp_path / "web.json"
+    header = {"Domain": "Web", "VerifiedEval": False}
+    qa.write_text(json.dumps({"Data": records, **header}))
+    result = scoring.score(model, qa, towns.evidence)
+    keys = ["q0_0--doc0.txt", "q0_0--wikipedia/DOC3.txt", "q0_1--doc0.txt"]
+    assert sorted(result.predictions) == keys
+    assert result.marks.keys == (*keys[:2], "q0_0--gone.txt", keys[2])
+    assert result.told["missing_documents"] == 1
+    assert result.told["questions"] == 4
+    said = tmp_path / "said.json"
+    said.write_text(json.dumps(result.predictions))
+    assert result.told["f1"] == official.score_files(qa, said).f1
+    qa.write_text(json.dumps({"Data": records, **header, "VerifiedEval": True}))
+    assert list(scoring.score(model, qa, towns.evidence).predictions) == keys[:1]
+    for record in records:
+        del record["Answer"]
+    qa.write_text(json.dumps({"Data": records, **header}))
+    unmarked = scoring.score(model, qa, towns.evidence)
+    assert unmarked.marks is None
+    assert unmarked.predictions == result.predictions
 
 
 def test_bootstrap_draws_documents_not_questions():

@@ -21,12 +21,13 @@ NESTS = st.recursive(
 
 
 @QUICK
-@hypothesis.given(entry=NESTS, carry=NESTS | st.just(()))
-def test_any_nest_goes_flat_and_back_or_is_refused(entry, carry, tmp_path_factory):
+@hypothesis.given(entry=NESTS, carry=NESTS | st.just(()), stream=NESTS | st.just(()))
+def test_any_nest_goes_flat_and_back_or_is_refused(entry, carry, stream, tmp_path_factory):
     def spec(dtype):
         return tf.TensorSpec([2], dtype)
 
-    state = memory.empty(1, 2, *(tf.nest.map_structure(spec, nest) for nest in (entry, carry)))
+    nests = (entry, carry, stream)
+    state = memory.empty(1, 2, *(tf.nest.map_structure(spec, nest) for nest in nests))
     try:
         flat = memory.to_flat(state)
     except ValueError as error:

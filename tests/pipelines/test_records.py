@@ -74,3 +74,40 @@ def test_the_note_says_how_it_was_made(path):
     note = json.loads(path.with_name("train.tfrecord.json").read_text())
     assert note["records"] == 3
     assert note["layout"]["slot_words"] == 6
+
+
+@pytest.fixture
+def two(made, tmp_path):
+    """Two question files over the same documents."""
+    other = tmp_path / "other.json"
+    other.write_text(made.qa.read_text())
+    return documents.read([made.qa, other], made.evidence)
+
+
+def test_a_cache_is_written_once(two, tmp_path):
+    folder = tmp_path / "cache"
+    fresh = by_question(spans.dataset(two, WORDS, 3, LAYOUT))
+    stored = by_question(records.cached(folder, two, WORDS, 3, LAYOUT))
+    assert fresh.keys() == stored.keys()
+    for number, row in fresh.items():
+        tf.nest.map_structure(np.testing.assert_array_equal, row, stored[number])
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(before) == 4  # two files with their notes
+    records.cached(folder, two, WORDS, 2, LAYOUT, shuffle_seed=1)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    records.cached(folder, two, WORDS, 2, Layout(slot_words=7))
+    assert len(list(folder.iterdir())) == 8
+
+
+def test_a_cache_mixes_by_weights_and_resumes(two, tmp_path):
+    options = {"weights": [1, 9], "shuffle_seed": 3, "repeat": True}
+    data = records.cached(tmp_path, two, WORDS, 2, LAYOUT, **options)
+    seen = [b["document"].tolist() for b in data.take(100).as_numpy_iterator()]
+    sources = np.array([two.entries[i].source for pair in seen for i in pair])
+    assert 0.8 < sources.mean() < 0.98
+    later = records.cached(tmp_path, two, WORDS, 2, LAYOUT, start=60, **options)
+    assert [b["document"].tolist() for b in later.take(40).as_numpy_iterator()] == seen[60:]
+    with pytest.raises(ValueError, match="expected a weight for each of 2 question files, got 1"):
+        records.cached(tmp_path, two, WORDS, 2, LAYOUT, weights=[1])
+    with pytest.raises(ValueError, match="expected weights above 0"):
+        records.cached(tmp_path, two, WORDS, 2, LAYOUT, weights=[1, -1])

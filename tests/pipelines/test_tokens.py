@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lemn_tf.pipelines import tokens
+from lemn_tf.pipelines import slots, tokens
 from lemn_tf.pipelines.embeddings import Words
 
 WORDS = Words(["the", "cat", "sat", "well-known", "obama"])
@@ -109,3 +111,22 @@ def test_any_leading_shape_and_a_saved_function_agree(tmp_path):
     for name, value in whole.items():
         value = tf.reshape(value, loaded[name].shape)
         np.testing.assert_allclose(value, loaded[name], rtol=1e-6)
+
+
+def test_words_before_wide_spaces_are_whole():
+    text = "It is 150\u00a0km\u3000away.\nBy car\u2003only\u0085now. \n\n So"
+    raw, starts = tokens.split(tf.constant([text, "", " \n"]))
+    assert raw.to_list() == [[word.encode() for word in text.split()], [], []]
+    begins = [word for word, start in zip(raw[0].numpy(), starts[0].numpy(), strict=True) if start]
+    assert begins == [b"It", b"By", b"So"]
+
+
+@given(st.text(alphabet="aB. \n\t\u00a0\u2003é?", max_size=60))
+def test_words_are_split_as_in_the_pipeline(text):
+    texts = tf.constant([text, "He left. Why?"])
+    raw, row, place, begin, _ = slots._words(texts, None)
+    stops = tokens.ends_sentence(*tokens.strip(raw)[1:])
+    words, starts = tokens.split(texts)
+    assert words.values.numpy().tolist() == raw.numpy().tolist()
+    expected = slots._starts(texts, stops, row, place, begin)
+    assert starts.values.numpy().tolist() == expected.numpy().tolist()
