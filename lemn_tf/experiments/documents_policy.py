@@ -24,6 +24,7 @@ from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.spans import flipped
 from lemn_tf.retention import RetentionPolicy
 
+PER_QUESTION = ("right", "total", "best", "holds", "shared", "spans", "questions")
 LEARNED_FROM = ("vectors", "right", "total", "holds")
 
 
@@ -147,12 +148,13 @@ def by_question(documents: Sequence[Evidence], like: Sequence[Evidence]) -> list
             pair = np.stack([document.best[q], document.total[q]], axis=-1)
             extra = [(pair - mean) / scale, document.shared[q][:, None]]
             vectors = np.concatenate([document.vectors, *extra], axis=-1).astype(np.float32)
-            one = {
-                name: getattr(document, name)[q : q + 1]
-                for name in ("right", "total", "best", "holds", "shared", "spans", "questions")
-            }
-            rows.append(replace(document, vectors=vectors, **one))
+            rows.append(replace(asked(document, slice(q, q + 1)), vectors=vectors))
     return rows
+
+
+def asked(document: Evidence, which: Any) -> Evidence:
+    """The document with some of its questions: a slice, or `[Q]` bool."""
+    return replace(document, **{name: getattr(document, name)[which] for name in PER_QUESTION})
 
 
 def make(policy: str, width: int, slots: int, **options: Any) -> EpisodicMemory:
@@ -197,7 +199,8 @@ def begin(
     w = np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
     w *= spread / max(float(np.std(x @ w)), 1e-6)
     policy.alone.kernel.assign(-w[:, None])
-    policy.importance.kernel.assign(np.zeros(policy.importance.kernel.shape))
+    other = getattr(policy, "importance", None) or policy.similarity.memory_encoding
+    other.kernel.assign(np.zeros(other.kernel.shape))
 
 
 def _share(document: Evidence) -> np.ndarray:

@@ -192,9 +192,13 @@ class WordReader(SpanReader):
     def ask(self, question, training: bool = False):
         return self._packed(question, training)
 
+    def words_only(self, codes: tf.Tensor) -> tf.Tensor:
+        """Codes without the summary: all that reading needs."""
+        return codes[..., : self.words * (self.states + FIELDS)]
+
     def unpack(self, codes: tf.Tensor) -> Text:
         """The words of slots, from codes `[..., C]`."""
-        return self.unpack_question(codes[..., : self.words * (self.states + FIELDS)])
+        return self.unpack_question(self.words_only(codes))
 
     def unpack_question(self, query: tf.Tensor) -> Text:
         """The words of questions, from queries `[..., d]`."""
@@ -259,8 +263,8 @@ class WordReader(SpanReader):
 
     def vectors(self, codes):
         """e of a slot: the summary, standardised, and an RNN over its states, as `view` says."""
-        start = self.words * (self.states + FIELDS)
-        e = (codes[..., start:] - self.mean) * self.scale
+        summary = codes[..., self.words * (self.states + FIELDS) :]
+        e = (summary - self.mean) * self.scale
         if "states" in self.view:
             text = self.unpack(codes)
             h = self.view_rnn(text.states, text.live)
