@@ -195,15 +195,20 @@ def begin(
     if not getattr(policy, "skip", False):
         return
     x = np.concatenate([document.vectors for document in documents])
-    y = np.concatenate([_share(document) for document in documents])
-    w = np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+    y = np.concatenate([share_of(document) for document in documents])
+    w = ridge_weights(x, y, ridge)
     w *= spread / max(float(np.std(x @ w)), 1e-6)
     policy.alone.kernel.assign(-w[:, None])
     other = getattr(policy, "importance", None) or policy.similarity.memory_encoding
     other.kernel.assign(np.zeros(other.kernel.shape))
 
 
-def _share(document: Evidence) -> np.ndarray:
+def ridge_weights(x: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
+    """Weights `[E]` of the regression of y `[n]` on x `[n, E]`, whose columns have mean 0."""
+    return np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+
+
+def share_of(document: Evidence) -> np.ndarray:
     """How many questions each slot answers, relative to the mean slot."""
     holds = document.holds.astype(np.float64)
     share = holds / np.maximum(holds.sum(axis=1, keepdims=True), 1.0)

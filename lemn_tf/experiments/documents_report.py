@@ -6,13 +6,14 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from lemn_tf.experiments import documents_folds as folds
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents import Told
 from lemn_tf.files import write_atomically
@@ -52,27 +53,33 @@ def reproduce(
     cells = table.Cells(Path(results) / "documents", told)
     for folder in folders:
         name = Path(folder).name
-        rows = _Rows(functools.cache(functools.partial(table.read_side, model, folder)))
-        cells.run(f"{name}-whole", rows.whole)
-        cells.run(f"{name}-holding", rows.holding)
-        for slots in SIZES:
-            tag = f"{name}-{slots:g}"
-            cells.run(f"{tag}-bound", functools.partial(rows.bound, slots))
-            for rule in table.RULES:
-                cells.run(f"{tag}-{rule}", functools.partial(rows.rule, rule, slots))
-            begun = {"linear": True, "untrained": False}
-            for label, linear in begun.items():
-                cells.run(f"{tag}-{label}", functools.partial(rows.begun, slots, linear))
-            for policy, seed in itertools.product(table.LEARNED, range(seeds)):
-                make = functools.partial(rows.learned, policy, slots, seed)
-                cells.run(f"{tag}-{policy}-seed{seed}", make)
-        for rule in table.AWARE:
-            cells.run(f"{name}-10-aware-{rule}", functools.partial(rows.aware_rule, rule))
-        for policy, seed in itertools.product(table.LEARNED, range(seeds)):
-            make = functools.partial(rows.aware, policy, seed)
-            cells.run(f"{name}-10-aware-{policy}-seed{seed}", make)
-        write(results)
+        side = functools.cache(functools.partial(table.read_side, model, folder))
+        rows = _Rows(side, model.reader.summary_parts)
+        for label, make in _plan(rows, seeds):
+            cells.run(f"{name}-{label}", make)
+            write(results)
     return write(results)
+
+
+def _plan(rows: _Rows, seeds: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """The cells of a set and how each is made; what takes longest comes last."""
+    part = functools.partial
+    yield "whole", rows.whole
+    yield "holding", rows.holding
+    for rule in table.AWARE:
+        yield f"10-aware-{rule}", part(rows.aware_rule, rule)
+    for slots in SIZES:
+        yield f"{slots:g}-bound", part(rows.bound, slots)
+        for rule in table.RULES:
+            yield f"{slots:g}-{rule}", part(rows.rule, rule, slots)
+        yield f"{slots:g}-folds", part(rows.folds, slots)
+        yield f"{slots:g}-linear", part(rows.begun, slots, True)
+        yield f"{slots:g}-untrained", part(rows.begun, slots, False)
+    for seed in range(seeds):
+        for policy in reversed(table.LEARNED):
+            yield f"10-aware-{policy}-seed{seed}", part(rows.aware, policy, seed)
+        for slots, policy in itertools.product(SIZES, reversed(table.LEARNED)):
+            yield f"{slots:g}-{policy}-seed{seed}", part(rows.learned, policy, slots, seed)
 
 
 class _Rows:
@@ -80,10 +87,11 @@ class _Rows:
 
     Args:
         side: `table.read_side` of the set, from name, whether to ask the reader, and how many.
+        parts: of the reader's view, see `folds.Parts`.
     """
 
-    def __init__(self, side: Callable[..., table.Side]):
-        self.side = side
+    def __init__(self, side: Callable[..., table.Side], parts: folds.Parts):
+        self.side, self.parts = side, parts
 
     @property
     def dev(self) -> table.Side:
@@ -101,6 +109,9 @@ class _Rows:
     def bound(self, slots):
         real, shuffled = table.bound(self.dev, slots), table.bound(self.dev, slots, 0)
         return {"in_memory": real, "shuffled": shuffled}
+
+    def folds(self, slots):
+        return folds.tried(self.side("train", False).documents, self.parts, slots, table.RIDGE)
 
     def rule(self, rule, slots):
         return self._scored(table.rule(self.dev, rule, slots))
@@ -210,4 +221,7 @@ def _table(found: dict[str, Any], name: str, slots: float) -> str:
             f"\nChosen greedily, all questions known: {bound['in_memory']:.1f}% in memory; with "
             f"every question's slots shuffled within its document: {bound['shuffled']:.1f}%."
         )
+    if "folds" in rows:
+        lines.append("\nRegressions by folds over the training documents, in memory %:\n")
+        lines += [f"- {variant}: {share:.1f}" for variant, share in rows["folds"].items()]
     return "\n" + "\n".join(lines) + "\n"

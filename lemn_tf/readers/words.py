@@ -214,10 +214,17 @@ class WordReader(SpanReader):
     # -- what a policy sees -----------------------------------------------------------------------
 
     @property
+    def summary_parts(self) -> dict[str, slice]:
+        """Where the parts of the view stand in `summary`."""
+        wide = {"hand": self.features + self.kinds[0] + 4, "words": self.width, "slot": self.slot}
+        here = [part for part in self.view if part in wide]
+        ends = np.cumsum([0, *(wide[part] for part in here)]).tolist()
+        return {part: slice(*ends[k : k + 2]) for k, part in enumerate(here)}
+
+    @property
     def summary_width(self) -> int:
         """The width of `summary`."""
-        wide = {"hand": self.features + self.kinds[0] + 4, "words": self.width, "slot": self.slot}
-        return sum(wide.get(part, 0) for part in self.view)
+        return sum(part.stop - part.start for part in self.summary_parts.values())
 
     def build_view(self, states: int) -> None:
         """Creates the weights of the view; a subclass calls it when it is built."""
