@@ -24,6 +24,7 @@ from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.spans import flipped
 from lemn_tf.retention import RetentionPolicy
 
+PER_QUESTION = ("right", "total", "best", "holds", "shared", "spans", "questions")
 LEARNED_FROM = ("vectors", "right", "total", "holds")
 
 
@@ -147,12 +148,13 @@ def by_question(documents: Sequence[Evidence], like: Sequence[Evidence]) -> list
             pair = np.stack([document.best[q], document.total[q]], axis=-1)
             extra = [(pair - mean) / scale, document.shared[q][:, None]]
             vectors = np.concatenate([document.vectors, *extra], axis=-1).astype(np.float32)
-            one = {
-                name: getattr(document, name)[q : q + 1]
-                for name in ("right", "total", "best", "holds", "shared", "spans", "questions")
-            }
-            rows.append(replace(document, vectors=vectors, **one))
+            rows.append(replace(asked(document, slice(q, q + 1)), vectors=vectors))
     return rows
+
+
+def asked(document: Evidence, which: Any) -> Evidence:
+    """The document with some of its questions: a slice, or `[Q]` bool."""
+    return replace(document, **{name: getattr(document, name)[which] for name in PER_QUESTION})
 
 
 def make(policy: str, width: int, slots: int, **options: Any) -> EpisodicMemory:
@@ -193,14 +195,20 @@ def begin(
     if not getattr(policy, "skip", False):
         return
     x = np.concatenate([document.vectors for document in documents])
-    y = np.concatenate([_share(document) for document in documents])
-    w = np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+    y = np.concatenate([share_of(document) for document in documents])
+    w = ridge_weights(x, y, ridge)
     w *= spread / max(float(np.std(x @ w)), 1e-6)
     policy.alone.kernel.assign(-w[:, None])
-    policy.importance.kernel.assign(np.zeros(policy.importance.kernel.shape))
+    other = getattr(policy, "importance", None) or policy.similarity.memory_encoding
+    other.kernel.assign(np.zeros(other.kernel.shape))
 
 
-def _share(document: Evidence) -> np.ndarray:
+def ridge_weights(x: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
+    """Weights `[E]` of the regression of y `[n]` on x `[n, E]`, whose columns have mean 0."""
+    return np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+
+
+def share_of(document: Evidence) -> np.ndarray:
     """How many questions each slot answers, relative to the mean slot."""
     holds = document.holds.astype(np.float64)
     share = holds / np.maximum(holds.sum(axis=1, keepdims=True), 1.0)

@@ -2,7 +2,8 @@
 
 What a policy would keep does not matter yet. Each question is read from N slots of its document,
 one of them with a right answer; the others are drawn evenly, or, for hard memories, from those that
-share words with the question.
+share words with the question. The questions of a document share a pool of slots, so that every
+batch has the same shape, however long its documents are, and is compiled once.
 """
 
 from __future__ import annotations
@@ -18,21 +19,28 @@ from lemn_tf.readers.spans import SpanReader
 from lemn_tf.readers.wordviews import overlap
 
 Batch = dict[str, Any]
+POOL = 24
+"""Slots of a document from which the memories of its questions are drawn."""
+SLOTS = 6
+"""Slots of a memory to learn from: fewer than are read from later, for more updates in the time."""
+HARD = 0.6
+"""Share of hard memories, once they come."""
 SHARPNESS = 6.0
 """How strongly hard memories go by the words that a slot shares with the question."""
 
 
-def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> tf.Tensor:
-    """For each question N slots of its document, one of them with a right answer.
+def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> Batch:
+    """The batch with a pool of slots in the place of each document, and a memory of each question.
 
     Args:
         batch: see `lemn_tf.pipelines.spans`.
-        slots: N.
+        slots: N, at most `POOL`.
         hard: the share of memories whose other slots share words with the question.
         seed: `[2]`.
 
     Returns:
-        `[B, Q, N]` int64 ids in order, -1 where a document has fewer slots.
+        The items, questions and answers of documents of `POOL` slots, and `kept`: `[B, Q, N]` int64
+        ids in order, one of them with a right answer, -1 where a document has fewer slots.
     """
     steps = tf.shape(batch["items"]["words"])[1]
     answers = batch["answers"][..., 0]  # [B, Q, K]
@@ -52,20 +60,49 @@ def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> tf.Tenso
     ids = tf.range(steps)
     score = tf.where(ids == right[..., None], 1e6, score)
     score = tf.where(ids < batch["length"][:, None, None], score, -1e6)
-    score = tf.pad(score, [[0, 0], [0, 0], [0, slots]], constant_values=-1e6)
-    best, places = tf.math.top_k(score, slots)
-    kept = tf.where(best > -1e5, tf.cast(places, tf.int64), -1)
-    return tf.ensure_shape(arranged(kept), [None, None, slots])
+    pool = _best(tf.reduce_max(score, axis=1), POOL)  # [B, POOL]
+    score = tf.gather(score, tf.maximum(tf.tile(pool[:, None], [1, shape[1], 1]), 0), batch_dims=2)
+    score = tf.where(pool[:, None] >= 0, score, -1e6)
+    return {**_pooled(batch, pool), "kept": _best(score, slots)}
+
+
+def _best(score: tf.Tensor, count: int) -> tf.Tensor:
+    """The places of the so many highest scores above -1e5, in order; -1 where there are fewer."""
+    lead = [[0, 0]] * (score.shape.rank - 1)
+    best, places = tf.math.top_k(tf.pad(score, [*lead, [0, count]], constant_values=-1e6), count)
+    kept = arranged(tf.where(best > -1e5, tf.cast(places, tf.int64), -1))
+    return tf.ensure_shape(kept, [*score.shape[:-1], count])
+
+
+def _pooled(batch: Batch, pool: tf.Tensor) -> Batch:
+    """What a batch says of the slots in `pool` `[B, POOL]`, which become slots 0, 1, ..."""
+
+    def take(leaf):
+        there = tf.reshape(pool >= 0, [-1, POOL, *[1] * (leaf.shape.rank - 2)])
+        taken = tf.gather(leaf, tf.maximum(pool, 0), batch_dims=1)
+        return tf.where(there, taken, tf.zeros([], leaf.dtype))
+
+    spans = batch["answers"]
+    here = tf.cast(pool, tf.int32)[:, None, None] == spans[..., :1]  # [B, Q, K, POOL]
+    inside = tf.reduce_any(here, axis=-1, keepdims=True) & (spans[..., :1] >= 0)
+    place = tf.argmax(tf.cast(here, tf.int32), axis=-1, output_type=tf.int32)[..., None]
+    return {
+        "items": tf.nest.map_structure(take, batch["items"]),
+        "questions": batch["questions"],
+        "ask_at": batch["ask_at"],
+        "answers": tf.where(inside, tf.concat([place, spans[..., 1:]], axis=-1), -1),
+    }
 
 
 def with_memories(
     data: tf.data.Dataset, slots: int, hard: float, seed: int, start: int = 0
 ) -> tf.data.Dataset:
-    """The batches of `pipelines.spans.dataset` with a memory for each question, `kept`."""
+    """The batches of `pipelines.spans.dataset` as `memories` gives them."""
+    if slots > POOL:
+        raise ValueError(f"expected memories of at most {POOL} slots to train with, got {slots}")
 
     def add(number, batch):
-        kept = memories(batch, slots, hard, tf.stack([tf.constant(seed, tf.int64), number]))
-        return {**batch, "kept": kept}
+        return memories(batch, slots, hard, tf.stack([tf.constant(seed, tf.int64), number]))
 
     return data.enumerate(start).map(add, num_parallel_calls=1, deterministic=True).prefetch(2)
 
@@ -85,7 +122,7 @@ class SpanTrainer(keras.Model):
         self.built = True
 
     def _read(self, batch: Batch, training: bool):
-        codes = self.reader.encode(batch["items"], training=training)
+        codes = self.reader.words_only(self.reader.encode(batch["items"], training=training))
         query = self.reader.ask(batch["questions"], training=training)
         kept = batch["kept"]
         answer = self.reader.read(query, take_items(codes, kept), kept, training=training)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from lemn_tf.experiments import documents_folds as folds
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents import Told
 from lemn_tf.files import write_atomically
@@ -20,6 +22,8 @@ from lemn_tf.model import StreamReader
 SIZES = (10, 0.2)
 """Sizes of memory: ten slots as in the paper, and a fifth of a document's slots."""
 EPOCHS = 10
+AWARE_EPOCHS = 2
+"""Every question is a stream here, so there are thirty times as many."""
 HEAD = """# Documents
 
 Rules and learned policies over one reader, on the validation side of each set. A slot holds 20
@@ -50,50 +54,92 @@ def reproduce(
     for folder in folders:
         name = Path(folder).name
         side = functools.cache(functools.partial(table.read_side, model, folder))
-
-        def dev(side=side):
-            return side("dev", True)
-
-        def kept(make):
-            return table.summary(table.marks(dev(), make()))
-
-        everything = functools.partial(
-            kept, lambda: [np.arange(document.slots) for document in dev().documents]
-        )
-        cells.run(f"{name}-whole", everything)
-        for slots in SIZES:
-            tag = f"{name}-{slots:g}"
-            cells.run(
-                f"{tag}-bound",
-                lambda slots=slots: {
-                    "in_memory": table.bound(dev(), slots),
-                    "shuffled": table.bound(dev(), slots, 0),
-                },
-            )
-            for rule in table.RULES:
-                keep = functools.partial(_rule, dev, rule, slots)
-                cells.run(f"{tag}-{rule}", functools.partial(kept, keep))
-            for policy in table.LEARNED:
-                for seed in range(seeds):
-                    keep = functools.partial(_learned, side, policy, slots, seed)
-                    cells.run(f"{tag}-{policy}-seed{seed}", functools.partial(kept, keep))
-        keep = functools.partial(_overlap, dev)
-        cells.run(f"{name}-10-aware-overlap", functools.partial(kept, keep))
+        rows = _Rows(side, model.reader.summary_parts)
+        for label, make in _plan(rows, seeds):
+            cells.run(f"{name}-{label}", make)
+            write(results)
     return write(results)
 
 
-def _rule(dev, rule, slots):
-    return table.rule(dev(), rule, slots)
+def _plan(rows: _Rows, seeds: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """The cells of a set and how each is made; what takes longest comes last."""
+    part = functools.partial
+    yield "whole", rows.whole
+    yield "holding", rows.holding
+    for rule in table.AWARE:
+        yield f"10-aware-{rule}", part(rows.aware_rule, rule)
+    for slots in SIZES:
+        yield f"{slots:g}-bound", part(rows.bound, slots)
+        for rule in table.RULES:
+            yield f"{slots:g}-{rule}", part(rows.rule, rule, slots)
+        yield f"{slots:g}-folds", part(rows.folds, slots)
+        yield f"{slots:g}-linear", part(rows.begun, slots, True)
+        yield f"{slots:g}-untrained", part(rows.begun, slots, False)
+    for seed in range(seeds):
+        for policy in reversed(table.LEARNED):
+            yield f"10-aware-{policy}-seed{seed}", part(rows.aware, policy, seed)
+        for slots, policy in itertools.product(SIZES, reversed(table.LEARNED)):
+            yield f"{slots:g}-{policy}-seed{seed}", part(rows.learned, policy, slots, seed)
 
 
-def _overlap(dev):
-    return table.aware_rule(dev(), 10)
+class _Rows:
+    """The rows of the tables of one set; its sides are read when they are first needed.
 
+    Args:
+        side: `table.read_side` of the set, from name, whether to ask the reader, and how many.
+        parts: of the reader's view, see `folds.Parts`.
+    """
 
-def _learned(side, policy, slots, seed):
-    keras.utils.set_random_seed(seed)
-    train, dev = side("train", False), side("dev", True)
-    return table.learned(train, dev, policy, slots, seed, epochs=EPOCHS, rate=1e-3)
+    def __init__(self, side: Callable[..., table.Side], parts: folds.Parts):
+        self.side, self.parts = side, parts
+
+    @property
+    def dev(self) -> table.Side:
+        return self.side("dev", True)
+
+    def _scored(self, kept: table.Kept) -> dict[str, Any]:
+        return table.summary(table.marks(self.dev, kept))
+
+    def whole(self):
+        return self._scored([np.arange(document.slots) for document in self.dev.documents])
+
+    def holding(self):
+        return table.summary(table.holding(self.dev, 10))
+
+    def bound(self, slots):
+        real, shuffled = table.bound(self.dev, slots), table.bound(self.dev, slots, 0)
+        return {"in_memory": real, "shuffled": shuffled}
+
+    def folds(self, slots):
+        return folds.tried(self.side("train", False).documents, self.parts, slots, table.RIDGE)
+
+    def rule(self, rule, slots):
+        return self._scored(table.rule(self.dev, rule, slots))
+
+    def begun(self, slots, linear):
+        """As policies begin: by the regression alone, or ST-LEMN at random without it."""
+        keras.utils.set_random_seed(0)
+        policy, train = "s-lemn" if linear else "st-lemn", self.side("train", False)
+        return self._scored(
+            table.learned(train, self.dev, policy, slots, 0, epochs=0, linear=linear)
+        )
+
+    def learned(self, policy, slots, seed):
+        keras.utils.set_random_seed(seed)
+        train = self.side("train", False)
+        return self._scored(
+            table.learned(train, self.dev, policy, slots, seed, epochs=EPOCHS, rate=1e-3)
+        )
+
+    def aware_rule(self, rule):
+        return self._scored(table.aware_rule(self.dev, 10, rule))
+
+    def aware(self, policy, seed):
+        keras.utils.set_random_seed(seed)
+        train = self.side("train", True, table.AWARE_DOCUMENTS)
+        return self._scored(
+            table.aware(train, self.dev, policy, 10, seed, epochs=AWARE_EPOCHS, rate=1e-3)
+        )
 
 
 def ahead(ours: Sequence[Any], theirs: Sequence[Any], draws: int = 2000) -> tuple[float, ...]:
@@ -137,11 +183,17 @@ def write(results: str | os.PathLike) -> Path:
 
 
 def _whole(found: dict[str, Any], name: str) -> str:
-    whole = found[f"{name}-whole"]
-    return (
+    whole, held = found[f"{name}-whole"], found.get(f"{name}-holding")
+    text = (
         f"The reader over the whole document: EM {whole['exact']:.1f}, F1 {whole['f1']:.1f}, with "
         f"an answer within a slot for {whole['in_memory']:.1f}% of {whole['questions']:,} "
         f"questions in {len(whole['documents'])} documents.\n"
+    )
+    if held is None:
+        return text
+    return text + (
+        f"From ten random slots, one of which holds an answer: EM {held['exact']:.1f}, "
+        f"F1 {held['f1']:.1f}.\n"
     )
 
 
@@ -169,4 +221,7 @@ def _table(found: dict[str, Any], name: str, slots: float) -> str:
             f"\nChosen greedily, all questions known: {bound['in_memory']:.1f}% in memory; with "
             f"every question's slots shuffled within its document: {bound['shuffled']:.1f}%."
         )
+    if "folds" in rows:
+        lines.append("\nRegressions by folds over the training documents, in memory %:\n")
+        lines += [f"- {variant}: {share:.1f}" for variant, share in rows["folds"].items()]
     return "\n" + "\n".join(lines) + "\n"

@@ -36,8 +36,16 @@ RULES = {
     "salient-first": "lexical",
 }
 """Rules that do not know the question, and what they see of a slot."""
+AWARE = {"overlap": "shared", "best-span": "best"}
+"""Rules that know the question, and what they go by: `Evidence`'s field of that name."""
+AWARE_DOCUMENTS = 100
+"""Training documents that policies which know the question learn from: every question of one is a
+stream of its own, and has to be read with every slot."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
 MARKS = ("exact", "f1", "in_memory")
+RIDGE = 3000.0
+"""Penalty of the regression that policies begin with; 1,000 and 10,000 differ by half a point."""
+SHAPE = {"units": 32, "hidden": 32}
 LABELS = pipeline.Layout(longest=20)
 """An answer of any length that lies within a slot counts as in memory."""
 
@@ -50,14 +58,37 @@ class Side:
     documents: list[Evidence]
 
 
-def read_side(model: StreamReader, folder: str | os.PathLike, name: str, read: bool) -> Side:
-    """One side of a set, `qa/wikipedia-NAME.json` and `evidence/` in a folder."""
+def read_side(
+    model: StreamReader,
+    folder: str | os.PathLike,
+    name: str,
+    read: bool,
+    most: int | None = None,
+) -> Side:
+    """One side of a set, `qa/wikipedia-NAME.json` and `evidence/` in a folder.
+
+    Args:
+        model: whose reader is asked.
+        folder: of the set.
+        name: of the side.
+        read: see `evidence.gather`.
+        most: take so many documents, evenly spread over the file.
+    """
     words, idf = words_of(model)
     collection = files.read(
         Path(folder) / "qa" / f"wikipedia-{name}.json", Path(folder) / "evidence"
     )
+    collection = spread(collection, most)
     seen = evidence.gather(model.reader, collection, words, idf, LABELS, read)
     return Side(collection, seen)
+
+
+def spread(collection: files.Collection, most: int | None) -> files.Collection:
+    """At most so many of the documents, evenly spread; None for all."""
+    if most is None or most >= len(collection):
+        return collection
+    chosen = np.linspace(0, len(collection) - 1, most).round().astype(int)
+    return dataclasses.replace(collection, entries=tuple(collection.entries[i] for i in chosen))
 
 
 Kept = Sequence[Any]
@@ -120,28 +151,56 @@ def rule(side: Side, name: str, slots: float) -> list[np.ndarray]:
     return policies.kept_by(memory, side.documents, slots, RULES[name])
 
 
+def holding(side: Side, slots: int, seed: int = 0) -> dict[str, list[float]]:
+    """`marks` from memories that hold the answer: its slot and others drawn at random.
+
+    Questions that no slot answers are left out.
+    """
+    random = np.random.default_rng(seed)
+    documents = [policies.asked(d, d.holds.any(axis=1)) for d in side.documents]
+    documents = [document for document in documents if len(document.questions)]
+
+    def draw(holds):
+        score = random.random(len(holds))
+        score[random.choice(np.flatnonzero(holds))] = 2.0
+        return np.sort(np.argsort(-score)[:slots])
+
+    kept = [[draw(row) for row in document.holds] for document in documents]
+    return marks(Side(side.collection, documents), kept)
+
+
 def learned(
     train: Side, dev: Side, name: str, slots: float, seed: int, **options: Any
 ) -> list[np.ndarray]:
-    """What a policy keeps that was trained on one side, blind to the questions."""
+    """What a policy keeps that was trained on one side, blind to the questions.
+
+    Args:
+        train, dev: what it learns from, and what it then reads.
+        name: of the policy.
+        slots: N, or a share of a document's slots if below 1.
+        seed: of everything random.
+        options: of `policies.train`; `epochs=0` leaves it as it begins, and `linear=False` without
+            a linear part.
+    """
     ready = policies.standardised(train.documents, train.documents)
     unseen = policies.standardised(dev.documents, train.documents)
     ready = [document for document in ready if document.holds.any()]
     steps = options.pop("steps", 60 if slots < 1 else 40)
     size = int(slots) if slots >= 1 else round(slots * steps)
-    memory = policies.make(name, ready[0].vectors.shape[-1], size, units=32, hidden=32, skip=True)
-    policies.begin(memory.policy, ready, ridge=3000.0)
+    linear = options.pop("linear", True)
+    memory = policies.make(name, ready[0].vectors.shape[-1], size, **SHAPE, skip=linear)
+    policies.begin(memory.policy, ready, ridge=RIDGE)
     if options.get("epochs", 1):
         policies.train(memory, ready, steps=steps, seed=seed, **options)
     return policies.kept_by(memory, unseen, slots)
 
 
-def aware_rule(side: Side, slots: float) -> list[list[np.ndarray]]:
-    """What `overlap` keeps of each document for each of its questions."""
+def aware_rule(side: Side, slots: float, name: str = "overlap") -> list[list[np.ndarray]]:
+    """What a rule of `AWARE` keeps of each document for each of its questions."""
     return [
         [
             np.sort(np.argsort(-row, kind="stable")[: policies.size_of(document, slots)])
-            for row in document.shared
+            for row in getattr(document, AWARE[name])
         ]
         for document in side.documents
     ]
@@ -156,8 +215,8 @@ def aware(
     rows = policies.by_question(ready, ready)
     rows = [row for row in rows if row.holds.any()]
     asked = policies.by_question(unseen, ready)
-    memory = policies.make(name, rows[0].vectors.shape[-1], slots, units=32, hidden=32, skip=True)
-    policies.begin(memory.policy, rows, ridge=3000.0)
+    memory = policies.make(name, rows[0].vectors.shape[-1], slots, **SHAPE, skip=True)
+    policies.begin(memory.policy, rows, ridge=RIDGE)
     if options.get("epochs", 1):
         policies.train(memory, rows, steps=40, batch_size=64, seed=seed, **options)
     kept = iter(policies.kept_by(memory, asked, slots))

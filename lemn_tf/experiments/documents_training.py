@@ -22,6 +22,7 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
+from lemn_tf.experiments.documents_table import AWARE_DOCUMENTS, RIDGE, spread
 from lemn_tf.files import replacing
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
@@ -55,31 +56,36 @@ def train(
 
 
 def _train_reader(reader, settings, data, run, told) -> None:
-    """Memories that hold the answer, three quarters of the time at random, then hard ones."""
+    """Memories that hold the answer: drawn at random for half of the updates, then hard ones."""
     saved = run.folder / "reader.npz"
     given = saved if settings.reader_from is None else Path(settings.reader_from) / saved.name
     if settings.reader_from is not None or saved.exists():
         documents.load_weights(reader, given)
         told(f"reader: taken from {given}")
         return
-    trainer, done = reading.SpanTrainer(reader), 0
-    for name, share, rate, hard in (("random", 0.75, 2e-3, 0.0), ("hard", 0.25, 1e-3, 0.6)):
-        updates = max(1, round(share * settings.updates))
-        trainer.compile(reading.optimizer(rate, updates), jit_compile=False)
+    trainer = reading.SpanTrainer(reader)
+    # To compile takes a minute, which a short training would not win back.
+    fast = settings.updates >= 500 and isinstance(reader, LiteReader)
+    trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
+    trainer.optimizer.build(reader.trainable_variables)
+    each = max(1, settings.updates // 20)
+    state = [*reader.trainable_variables, *trainer.optimizer.variables]
+    kept = run.load()
+    done = 0 if kept is None else int(kept.pop("done"))
+    for number, variable in enumerate(state if kept else ()):
+        variable.assign(kept[str(number)])
+    shown = _Shown("reader", run, told)
+    size = min(settings.slots, reading.SLOTS)
+    while done < settings.updates:
+        until = min(done + each, settings.updates)
+        hard = reading.HARD if 2 * done >= settings.updates else 0.0
         batches = training_batches(settings, data, done)
-        batches = reading.with_memories(batches, settings.slots, hard, settings.seed, done)
-        each = max(1, updates // 10)
-        shown = _Shown(f"reader, {name}", run, told)
-        trainer.fit(
-            batches.take(updates),
-            steps_per_epoch=each,
-            epochs=-(-updates // each),
-            callbacks=[shown],
-            shuffle=False,
-            verbose=0,
-        )
-        trainer.optimizer.finalize_variable_values(reader.trainable_variables)
-        done += updates
+        batches = reading.with_memories(batches, size, hard, settings.seed, done)
+        trainer.fit(batches.take(until - done), callbacks=[shown], shuffle=False, verbose=0)
+        done = until
+        values = {str(number): variable.numpy() for number, variable in enumerate(state)}
+        run.save({**values, "done": np.array(done)})
+    trainer.optimizer.finalize_variable_values(reader.trainable_variables)
     documents.save_weights(reader, saved)
 
 
@@ -109,34 +115,43 @@ class _Shown(keras.callbacks.Callback):
     def __init__(self, stage: str, run: loop.Run, told: Told):
         super().__init__()
         self.stage, self.run, self.told = stage, run, told
+        self.epochs = 0
 
     def on_epoch_end(self, epoch, logs=None):
         numbers = {name: float(value) for name, value in (logs or {}).items()}
-        self.run.log({"stage": self.stage, "epoch": epoch, **numbers})
+        self.run.log({"stage": self.stage, "epoch": self.epochs, **numbers})
+        self.epochs += 1
         words = ", ".join(f"{name} {value:.3f}" for name, value in numbers.items())
-        self.told(f"{self.stage}, {epoch + 1}: {words}")
+        self.told(f"{self.stage}, {self.epochs}: {words}")
 
 
 def _train_policy(model, settings, data, run, told) -> None:
-    """By hindsight credit, the reader as it is."""
+    """By hindsight credit, the reader as it is.
+
+    A policy that does not know the question learns from where the answers are, and the reader is
+    not asked. One that does goes by what the reader says of each slot, so a part of the documents
+    is read with all their questions.
+    """
     if not isinstance(model.reader, LiteReader):
         _train_behind(model, settings, data, run, told)
         return
-    seen = evidence.gather(model.reader, data.collection, data.words, data.idf)
+    aware = settings.question_aware
+    collection = spread(data.collection, AWARE_DOCUMENTS if aware else None)
+    seen = evidence.gather(model.reader, collection, data.words, data.idf, read=aware)
     model.reader.standardise(np.concatenate([document.vectors for document in seen]))
     ready = policies.standardised(seen, seen)
-    if settings.question_aware:
+    if aware:
         said = np.concatenate([np.stack([d.best, d.total], axis=-1).reshape([-1, 2]) for d in seen])
         model.memory.encoder.matching.standardise(said)
         ready = policies.by_question(ready, ready)
     memory = policies.bare(model.memory.policy, ready[0].vectors.shape[-1], settings.slots)
-    policies.begin(memory.policy, ready)
+    policies.begin(memory.policy, ready, ridge=RIDGE)
     trainer = policies.train(
         memory,
         ready,
         epochs=settings.epochs,
         steps=settings.window,
-        batch_size=64 if settings.question_aware else 16,
+        batch_size=64 if aware else 16,
         seed=settings.seed,
     )
     numbers = {name: float(m.result()) for name, m in trainer._meters.items()}

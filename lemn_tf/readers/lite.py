@@ -98,8 +98,8 @@ class LiteReader(WordReader):
         s += tf.einsum("...jd,d->...j", u, wu)[..., None, None, :]
         c = tf.einsum("...mlj,...jd->...mld", masked_softmax(s, told), u)
         h = tf.broadcast_to(h, tf.shape(c))
-        g = tf.concat([h, c, h * c, tf.cast(matches(text, asked), h.dtype)], axis=-1)
-        g = self.join(dropped(g, self.dropout, training, self.seeds))
+        g = dropped(tf.concat([h, c, h * c], axis=-1), self.dropout, training, self.seeds)
+        g = self.join(tf.concat([g, tf.cast(matches(text, asked), h.dtype)], axis=-1))
         g = dropped(g, self.dropout, training, self.seeds)
         live = tf.broadcast_to(live, tf.shape(g)[:-1])
         g = self.model(g, live)

@@ -192,9 +192,13 @@ class WordReader(SpanReader):
     def ask(self, question, training: bool = False):
         return self._packed(question, training)
 
+    def words_only(self, codes: tf.Tensor) -> tf.Tensor:
+        """Codes without the summary: all that reading needs."""
+        return codes[..., : self.words * (self.states + FIELDS)]
+
     def unpack(self, codes: tf.Tensor) -> Text:
         """The words of slots, from codes `[..., C]`."""
-        return self.unpack_question(codes[..., : self.words * (self.states + FIELDS)])
+        return self.unpack_question(self.words_only(codes))
 
     def unpack_question(self, query: tf.Tensor) -> Text:
         """The words of questions, from queries `[..., d]`."""
@@ -210,10 +214,17 @@ class WordReader(SpanReader):
     # -- what a policy sees -----------------------------------------------------------------------
 
     @property
+    def summary_parts(self) -> dict[str, slice]:
+        """Where the parts of the view stand in `summary`."""
+        wide = {"hand": self.features + self.kinds[0] + 4, "words": self.width, "slot": self.slot}
+        here = [part for part in self.view if part in wide]
+        ends = np.cumsum([0, *(wide[part] for part in here)]).tolist()
+        return {part: slice(*ends[k : k + 2]) for k, part in enumerate(here)}
+
+    @property
     def summary_width(self) -> int:
         """The width of `summary`."""
-        wide = {"hand": self.features + self.kinds[0] + 4, "words": self.width, "slot": self.slot}
-        return sum(wide.get(part, 0) for part in self.view)
+        return sum(part.stop - part.start for part in self.summary_parts.values())
 
     def build_view(self, states: int) -> None:
         """Creates the weights of the view; a subclass calls it when it is built."""
@@ -259,8 +270,8 @@ class WordReader(SpanReader):
 
     def vectors(self, codes):
         """e of a slot: the summary, standardised, and an RNN over its states, as `view` says."""
-        start = self.words * (self.states + FIELDS)
-        e = (codes[..., start:] - self.mean) * self.scale
+        summary = codes[..., self.words * (self.states + FIELDS) :]
+        e = (summary - self.mean) * self.scale
         if "states" in self.view:
             text = self.unpack(codes)
             h = self.view_rnn(text.states, text.live)

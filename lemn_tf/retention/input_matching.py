@@ -63,17 +63,22 @@ class InputMatching(RetentionPolicy):
         similarity: layer from `(newcomer, vectors, ids)` to `(c, z)`. Default: the attention of
             the reader that it works for, as in the paper with MemN2N, if that has a `matching`
             layer to offer, else a learned `Similarity`.
+        skip: adds a linear score of each entry by itself to the logits, as in `Spatial`.
     """
 
     # Its logits begin far apart, and it needs a push to try what they are against.
     suited: ClassVar[dict[str, Any]] = {"entropy": 0.5}
 
-    def __init__(self, similarity: keras.layers.Layer | None = None, **kwargs):
+    def __init__(self, similarity: keras.layers.Layer | None = None, skip: bool = False, **kwargs):
         super().__init__(**kwargs)
-        self._given = similarity
+        self._given, self.skip = similarity, skip
         self.similarity: Any = similarity
         own = {"dtype": self.dtype_policy}
         self.gate = keras.layers.Dense(1, activation="sigmoid", name="gamma", **own)
+        if skip:
+            self.alone = keras.layers.Dense(
+                1, use_bias=False, kernel_initializer="zeros", name="alone", **own
+            )
 
     def meet(self, reader):
         if self.question_aware:
@@ -92,6 +97,8 @@ class InputMatching(RetentionPolicy):
         one = tf.zeros([1, 1, width])
         c, _ = self.similarity((one[:, 0], one, tf.zeros([1, 1], tf.int64)))
         self.gate.build((None, c.shape[-1]))
+        if self.skip:
+            self.alone.build((None, width))
 
     def carry_spec(self):
         return tf.TensorSpec([], tf.float32)
@@ -110,11 +117,14 @@ class InputMatching(RetentionPolicy):
         v = 0.1 * carry + 0.9 * z
         # The NOP cell is no entry: the newcomer that may be stored from its place has no usage yet.
         v = tf.concat([v[..., :-1], tf.zeros_like(v[..., :1])], axis=-1)
-        return self.opinion(z - gate * carry, v, tf.concat([c, gamma], axis=-1))
+        logits = z - gate * carry
+        if self.skip:
+            logits += tf.cast(tf.squeeze(self.alone(cells.vectors), axis=-1), logits.dtype)
+        return self.opinion(logits, v, tf.concat([c, gamma], axis=-1))
 
     def get_config(self):
         similarity = keras.saving.serialize_keras_object(self._given)
-        return {**super().get_config(), "similarity": similarity}
+        return {**super().get_config(), "similarity": similarity, "skip": self.skip}
 
     @classmethod
     def from_config(cls, config):

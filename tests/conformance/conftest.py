@@ -290,6 +290,7 @@ SUBJECTS = [
     memory_under("im-lemn", "mixed_bfloat16"),
     memory_under("st-lemn", "float16"),
     *(memory_under(name) for name in LEXICAL),
+    memory_under("im-lemn", skip=True),
     memory_under("s-lemn", skip=True),
     reader("memn2n", memn2n, sentences),
     reader_of_words("lite", lite),

@@ -71,13 +71,32 @@ def test_memories_to_learn_from_hold_the_answer(world):
     asked = batch["ask_at"].numpy() >= 0
     shared = {}
     for hard in (0.0, 1.0):
-        kept = reading.memories(batch, 3, hard, tf.constant([1, 2])).numpy()
-        holds = kept[..., None] == batch["answers"][..., 0].numpy()[..., None, :]
+        pooled = reading.memories(batch, 3, hard, tf.constant([1, 2]))
+        kept = pooled["kept"].numpy()
+        holds = kept[..., None] == pooled["answers"][..., 0].numpy()[..., None, :]
         holds &= kept[..., None] >= 0
         assert np.all(holds.any(axis=(-2, -1))[asked])
         assert np.all((np.diff(kept, axis=-1) > 0)[asked])
-        stems = tf.gather(batch["items"]["stem"], np.maximum(kept, 0), batch_dims=1).numpy()
+        assert pooled["items"]["stem"].shape[1] == reading.POOL
+        stems = tf.gather(pooled["items"]["stem"], np.maximum(kept, 0), batch_dims=1).numpy()
         words = batch["questions"]["stem"].numpy()[:, :, None, None, :]
         same = (stems[..., None] == words) & (words > 0)
         shared[hard] = same.any(axis=-2).sum(axis=-1).mean(axis=-1)[asked].mean()
     assert shared[1.0] > shared[0.0]
+
+
+def test_a_pool_has_the_right_spans_of_a_longer_document(world, monkeypatch):
+    batch = world[-1][0]
+    monkeypatch.setattr(reading, "POOL", 4)
+    pooled = reading.memories(batch, 3, 0.0, tf.constant([1, 2]))
+    assert batch["items"]["stem"].shape[1] > pooled["items"]["stem"].shape[1] == 4
+    for row, q in np.argwhere(batch["ask_at"].numpy() >= 0):
+        said = {
+            tuple(source["items"]["words"][row, slot, first : first + more + 1].numpy())
+            for source in (batch, pooled)
+            for slot, first, more in source["answers"][row, q].numpy()
+            if slot >= 0
+        }
+        found = pooled["answers"][row, q].numpy()
+        assert (found[:, 0] >= 0).any()
+        assert len(said) == 1  # the answer of a question is the same words everywhere

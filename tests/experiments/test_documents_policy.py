@@ -46,9 +46,10 @@ def test_a_policy_learns_what_answers(policy):
     assert in_memory(policies.kept_by(memory, unseen, 0.5), unseen) >= after  # more slots
 
 
-def test_it_can_begin_with_a_regression():
+@pytest.mark.parametrize("policy", ["im-lemn", "s-lemn"])
+def test_it_can_begin_with_a_regression(policy):
     read, unseen = documents(32), documents(24, seed=1)
-    memory = policies.make("s-lemn", 4, 4, units=8, hidden=8, skip=True)
+    memory = policies.make(policy, 4, 4, units=8, hidden=8, skip=True)
     policies.begin(memory.policy, read, ridge=1.0)
     weights = memory.policy.alone.kernel.numpy()[:, 0]
     assert np.argmax(np.abs(weights)) == 0

@@ -105,7 +105,7 @@ def test_options_are_read_off_the_class():
             super().__init__()
 
     assert retention.find("fifo").options() == ()
-    assert retention.find("im-lemn").options() == ("similarity",)
+    assert retention.find("im-lemn").options() == ("similarity", "skip")
     assert retention.find("st-lemn").options() == ("units", "hidden", "shuffle", "skip")
     assert Further.options() == ("depth", "width")
     assert Closed.options() == ("depth",)

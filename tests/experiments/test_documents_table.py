@@ -1,0 +1,118 @@
+"""The table over documents: memories that hold the answer, rules that know the question, cells."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lemn_tf.experiments import documents, documents_training
+from lemn_tf.experiments import documents_report as report
+from lemn_tf.experiments import documents_table as table
+from lemn_tf.experiments.documents_evidence import Evidence
+from lemn_tf.pipelines import documents as files
+
+
+class _Text:
+    """A document whose text is "0123456789..." however long it is asked for."""
+
+    def between(self, start, end):
+        return str(start) if end > start else ""
+
+
+def side() -> table.Side:
+    """Two documents of 12 slots; slot j says j, and question q is answered by slots q and q + 6."""
+    documents = []
+    for number in range(2):
+        holds = np.zeros([3, 12], bool)
+        holds[[0, 1, 0, 1], [0, 1, 6, 7]] = True  # nothing answers the third
+        best = np.where(holds, 5.0, 0.0) + 0.01 * np.arange(12)
+        spans = np.tile(np.stack([np.arange(12), np.arange(1, 13)], axis=-1), [3, 1, 1])
+        documents.append(
+            Evidence(
+                name=f"{number}",
+                vectors=np.zeros([12, 2], np.float32),
+                lexical=np.zeros([12, 6], np.float32),
+                right=best,
+                total=best,
+                best=best,
+                holds=holds,
+                shared=np.tile(np.arange(12.0), [3, 1]),
+                spans=spans,
+                questions=np.arange(3),
+            )
+        )
+    asked = [SimpleNamespace(normalized_aliases=(f"{q}", f"{q + 6}")) for q in range(3)]
+
+    class Collection:
+        entries = tuple(SimpleNamespace(name=f"{n}") for n in range(2))
+        questions = asked
+
+        def __getitem__(self, index):
+            return _Text()
+
+    return table.Side(Collection(), documents)
+
+
+def test_memories_that_hold_the_answer():
+    told = table.holding(side(), slots=3)
+    assert len(told["exact"]) == 4  # the third question of each document has no slot to hold
+    assert told["in_memory"] == [1.0] * 4
+    assert told["exact"] == [1.0] * 4
+    assert table.holding(side(), slots=3, seed=0) == told
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("overlap", [9, 10, 11]), ("best-span", [0, 6, 11])])
+def test_rules_that_know_the_question(rule, kept):
+    found = table.aware_rule(side(), 3, rule)
+    assert found[0][0].tolist() == kept
+    assert table.aware_rule(side(), 0.25, rule)[1][0].tolist() == kept
+
+
+def test_documents_are_spread_over_the_file(towns):
+    collection = files.read(towns.qa, towns.evidence)
+    part = table.spread(collection, 3)
+    assert [part.entries[0], part.entries[-1]] == [collection.entries[0], collection.entries[-1]]
+    assert len(part) == 3
+    assert table.spread(collection, None) is table.spread(collection, 10**6) is collection
+
+
+def test_cells_are_not_run_again_and_make_the_page(tmp_path):
+    cells = table.Cells(tmp_path / "documents")
+    whole = table.summary(table.marks(side(), [np.arange(12)] * 2))
+    some = table.summary(table.marks(side(), [np.arange(2)] * 2))
+    assert whole["in_memory"] == pytest.approx(66.67)
+    cells.run("towns-whole", lambda: whole)
+    cells.run("towns-holding", lambda: table.summary(table.holding(side(), 3)))
+    cells.run("towns-10-fifo", lambda: some)
+    again = cells.run("towns-10-fifo", lambda: pytest.fail("it has a result"))
+    assert again == json.loads(json.dumps(some))
+    text = report.write(tmp_path).read_text()
+    assert "From ten random slots, one of which holds an answer: EM 100.0" in text
+    assert "| fifo | 66.7 |" in text
+
+
+@pytest.mark.slow
+def test_the_whole_table_from_a_run(towns, tmp_path, monkeypatch):
+    """Every kind of cell is made of a run over small documents."""
+    folder = tmp_path / "towns"
+    (folder / "qa").mkdir(parents=True)
+    (folder / "evidence").symlink_to(towns.evidence)
+    for name in ("train", "dev"):
+        shutil.copy(towns.qa, folder / "qa" / f"wikipedia-{name}.json")
+    settings = documents.Settings(
+        qa=(towns.qa,),
+        evidence=(towns.evidence,),
+        embeddings=towns.vectors,
+        slots=3,
+        updates=4,
+        policy="fifo",
+    )
+    model = documents_training.train(settings, tmp_path / "run")
+    monkeypatch.setattr(report, "SIZES", (3,))
+    monkeypatch.setattr(report, "EPOCHS", 1)
+    page = report.reproduce(model, [folder], tmp_path / "results", seeds=1)
+    for policy in table.LEARNED:
+        assert f"| {policy}-seed0 |" in page.read_text()
+        assert (page.parent / "documents" / f"{folder.name}-10-aware-{policy}-seed0.json").exists()
