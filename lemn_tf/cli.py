@@ -26,6 +26,7 @@ from lemn_tf.commands.play import Play
 from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
+from lemn_tf.commands.trace import Trace
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
@@ -70,6 +71,7 @@ COMMANDS: dict[str, Command] = {
         Train(),
         Evaluate(),
         Compare(),
+        Trace(),
         Play(),
         Reproduce(),
         Bench(),

@@ -10,7 +10,7 @@ reader.memory()                                  # what it still holds
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class LiveReader:
 
     Args:
         model: trained, with a `Vocabulary`.
+        sink: called with every `Entry` that leaves the memory, so that nothing is lost silently;
+            `lemn_tf.seeing.FileSink` writes them to a file.
         **options: of `lemn_tf.sentences.Sentences`: `length`, `question_length`, `text_limit`.
 
     Attributes:
@@ -35,8 +37,10 @@ class LiveReader:
         state: the `MemoryState`: a value, to be kept, copied and put back.
     """
 
-    def __init__(self, model: StreamReader, **options: Any):
-        self.model = model
+    def __init__(
+        self, model: StreamReader, sink: Callable[[Entry], None] | None = None, **options: Any
+    ):
+        self.model, self.sink = model, sink
         self._sentences = Sentences(model, **options)
         self._observe = tf.function(self._observed, autograph=False)
         self._answer = tf.function(self._sentences.answer, autograph=False)
@@ -50,12 +54,13 @@ class LiveReader:
     def _observed(self, state: MemoryState, text: tf.Tensor):
         return self._sentences.memory.observe(state, self._sentences.encode(text))
 
-    def observe(self, text: str, pin: bool = False) -> Observation:
+    def observe(self, text: str, pin: bool = False, dry_run: bool = False) -> Observation:
         """Takes in one sentence.
 
         Args:
             text: the sentence.
             pin: keep it whatever comes.
+            dry_run: only say what would become of it; the memory stays as it is.
 
         Returns:
             What became of it, and what was dropped for it.
@@ -63,16 +68,21 @@ class LiveReader:
         _check_text("a sentence", text)
         before = {entry.id: entry for entry in self.memory()}
         number = int(self.state.clock[0])
-        self.state, decision = self._observe(self.state, tf.constant([text]))
-        ids, keep = decision.ids[0].numpy().tolist(), decision.keep[0].numpy().tolist()
-        self._keep = {id_: float(p) for id_, p in zip(ids, keep, strict=True) if id_ != EMPTY}
-        entry = Entry(number, text, self._keep.get(number), pin)
+        after, decision = self._observe(self.state, tf.constant([text]))
+        ids, shares = decision.ids[0].numpy().tolist(), decision.keep[0].numpy().tolist()
+        keep = {id_: float(p) for id_, p in zip(ids, shares, strict=True) if id_ != EMPTY}
+        entry = Entry(number, text, keep.get(number), pin)
         gone = int(decision.evicted[0])
         dropped = {**before, number: entry}.get(gone)
         if dropped is not None:
-            dropped = Entry(dropped.id, dropped.text, self._keep.get(gone), dropped.pinned)
+            dropped = Entry(dropped.id, dropped.text, keep.get(gone), dropped.pinned)
+        if dry_run:
+            return Observation(entry, dropped)
+        self.state, self._keep = after, keep
         if pin and gone != number:
             self.state = memory.pin(self.state, number)
+        if dropped is not None and self.sink is not None:
+            self.sink(dropped)
         return Observation(entry, dropped)
 
     def ask(self, question: str) -> Reply:

@@ -38,8 +38,9 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
 
     Returns:
         Arrays `[T, ...]`: `frames` [N + 1, H, W, 3] (the memory and, last, the current one),
-        `filled` [N + 1], `attention` [N], `drop` [N + 1], `slot`, `actions` [3], `action`, `value`,
-        `reward`, `cell` [2], `heading`.
+        `ids` and `filled` [N + 1], `attention` [N], `drop` [N + 1], `slot`, `actions` [3],
+        `action`, `shortest` [3], `value`, `reward`, `indicator` (whether it is in view), `cell`
+        [2], `heading`.
     """
     if not 0 <= maze < len(world.mazes) or not 0 <= heading < 4:
         raise ValueError(
@@ -52,11 +53,12 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
     walked, _ = play()
     steps = int(walked.valid.numpy().sum())
     one = {name: x.numpy()[0, :steps] for name, x in walked.shown.items()}
-    for name in ("action", "reward", "entries", "ids", "slot"):
+    for name in ("action", "reward", "entries", "ids", "slot", "shortest"):
         one[name] = getattr(walked, name).numpy()[0, :steps]
     pose = one.pop("pose") + world.offset[maze]
+    one["indicator"] = np.asarray(course.indicator)[one["entries"][:, -1]]
     one["frames"] = course.palette[course.frames][one.pop("entries")]
-    one["filled"] = one.pop("ids") != EMPTY
+    one["filled"] = one["ids"] != EMPTY
     return one | {"cell": world.cell[pose], "heading": world.heading[pose]}
 
 
