@@ -15,6 +15,7 @@ EXTRAS = {
     ],
     "mazes": ["gymnasium>=1.1,<2", "matplotlib>=3.9", "numba>=0.61", "pillow>=10"],
     "documents": ["tensorflow-text==2.21.*"],
+    "seeing": ["matplotlib>=3.9"],
 }
 
 setup(
@@ -33,6 +34,7 @@ setup(
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     package_data={
         "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz", "presets/*.json"],
+        "lemn_tf.seeing": ["page.html"],
         "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
     },
     # Training on text, evaluating, TensorBoard and exporting need no more than this.

@@ -24,6 +24,7 @@ from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
 from lemn_tf.commands.presets import Presets
+from lemn_tf.commands.report import Report
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.trace import Trace
@@ -35,7 +36,8 @@ EXTRAS = {
     name: f"pip install 'lemn_tf[{extra}]'"
     for extra, names in {
         "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
-        "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
+        "mazes": ("PIL", "gymnasium", "numba"),
+        "seeing": ("matplotlib",),
         "documents": ("tensorflow_text",),
     }.items()
     for name in names
@@ -71,6 +73,7 @@ COMMANDS: dict[str, Command] = {
         Train(),
         Evaluate(),
         Compare(),
+        Report(),
         Trace(),
         Play(),
         Reproduce(),

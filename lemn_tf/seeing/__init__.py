@@ -11,9 +11,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lemn_tf.seeing.budgets import budgets
+    from lemn_tf.seeing.figures import budget_curve, learning_curve, life_lines, memory_table
     from lemn_tf.seeing.files import read, save
     from lemn_tf.seeing.finding import find
     from lemn_tf.seeing.recording import as_trace, examine, examine_model, traces
+    from lemn_tf.seeing.regret import judge
     from lemn_tf.seeing.subjects import Subject
     from lemn_tf.seeing.subjects_own import OwnSubject
     from lemn_tf.seeing.trace import Asked, Step, Trace, why
@@ -29,9 +32,15 @@ __all__ = [
     "Trace",
     "Watch",
     "as_trace",
+    "budget_curve",
+    "budgets",
     "examine",
     "examine_model",
     "find",
+    "judge",
+    "learning_curve",
+    "life_lines",
+    "memory_table",
     "read",
     "save",
     "traces",
@@ -48,9 +57,15 @@ _NAMES = {
     "Trace": "trace",
     "Watch": "watch",
     "as_trace": "recording",
+    "budget_curve": "figures",
+    "budgets": "budgets",
     "examine": "recording",
     "examine_model": "recording",
     "find": "finding",
+    "judge": "regret",
+    "learning_curve": "figures",
+    "life_lines": "figures",
+    "memory_table": "figures",
     "read": "files",
     "save": "files",
     "traces": "recording",
