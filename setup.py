@@ -13,9 +13,8 @@ EXTRAS = {
         "tensorflow-serving-api==2.21.*",
         "uvicorn>=0.30",
     ],
-    "mazes": ["gymnasium>=1.1,<2", "matplotlib>=3.9", "numba>=0.61", "pillow>=10"],
+    "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "pillow>=10"],
     "documents": ["tensorflow-text==2.21.*"],
-    "seeing": ["matplotlib>=3.9"],
 }
 
 setup(
@@ -43,6 +42,7 @@ setup(
         "keras>=3.15,<4",
         "numpy>=2,<2.4",
         "tensorboard>=2.20",
+        "matplotlib>=3.9",
         "rich>=13",
     ],
     # TF-Agents is no extra: its pins exclude this TensorFlow. See requirements-agents.txt.

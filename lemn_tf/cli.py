@@ -37,7 +37,6 @@ EXTRAS = {
     for extra, names in {
         "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
         "mazes": ("PIL", "gymnasium", "numba"),
-        "seeing": ("matplotlib",),
         "documents": ("tensorflow_text",),
     }.items()
     for name in names

@@ -40,13 +40,15 @@ def write_report(
     subjects: dict, out: str | Path, slots: Sequence[int] | None = None, command: str = ""
 ) -> None:
     """Looks at runs, writes the page and names its path."""
-    from lemn_tf.seeing import making, report
+    from lemn_tf.seeing import findings, making, report
 
     began = time.time()
     if len({type(one) for one in subjects.values()}) > 1:
         raise ValueError("expected runs of one task in a report, got several")
     histories = {name: making.history(name) for name in subjects}
-    found = report.look(subjects, slots, histories, told=lambda text: print(text, file=sys.stderr))
+    found = findings.look(
+        subjects, slots, histories, told=lambda text: print(text, file=sys.stderr)
+    )
     found.made = making.made(command, list(subjects), time.time() - began)
     path = report.write(found, out)
     print(f"wrote {path}: {path.stat().st_size / 1e6:.1f} MB, open it in a browser")

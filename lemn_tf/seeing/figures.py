@@ -28,14 +28,14 @@ from lemn_tf.tables import Table
 
 COLOURS = {
     "fifo": "#e69f00",
-    "lru": "#56b4e9",
+    "lru": "#cc79a7",
     "oracle": "#009e73",
     "winnable": "#009e73",
     "lifo": "#999999",
-    "uniform": "#cc79a7",
+    "uniform": "#7f7f00",
 }
 """Of the rules; runs take the others in turn."""
-RUNS = ("#0072b2", "#d55e00", "#cc79a7", "#7f7f00", "#555555")
+RUNS = ("#0072b2", "#d55e00", "#56b4e9", "#f0e442", "#555555")
 MARKERS = "osD^vPX*"
 LONGEST = 44
 """Characters of an item beside its life-line."""
@@ -138,7 +138,7 @@ def budget_curve(
         measure: what the error is.
         trained: the number of slots each run was trained with; it is marked.
     """
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes = figure.add_subplot()
     for name, (colour, marker) in styles(curves).items():
         points = sorted(curves[name])
@@ -164,7 +164,7 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
     Returns:
         The figure; None if no history has a validation.
     """
-    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes, unit = figure.add_subplot(), ""
     for name, (colour, marker) in styles(histories).items():
         points, phases, unit_here = along(histories[name])

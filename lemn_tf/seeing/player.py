@@ -1,4 +1,4 @@
-"""What the episode player of a report is given: a trace in small JSON, with every drop explained."""
+"""What the episode player of a report gets: a trace in small JSON, with every drop explained."""
 
 from __future__ import annotations
 

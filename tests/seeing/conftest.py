@@ -1,7 +1,5 @@
 """A small trained-like model of text, stories for it, and a short trace."""
 
-import keras
-import numpy as np
 import pytest
 
 from lemn_tf import runs
@@ -43,15 +41,13 @@ def trace() -> Trace:
 
 
 @pytest.fixture(scope="session")
-def own():
-    """A model of one's own over vectors, compiled, and samples for it."""
-    import lemn_tf
+def subject(preset, stories):
+    from lemn_tf.seeing.subjects import TextSubject
 
-    keras.utils.set_random_seed(0)
-    inputs = keras.Input((12, 3))
-    state, _ = lemn_tf.EpisodicMemory(slots=3, policy="s-lemn")(inputs)
-    seen = keras.layers.GRU(4)(state.entries)
-    model = lemn_tf.MemoryModel(inputs, keras.layers.Dense(3, "softmax")(seen))
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    rng = np.random.default_rng(0)
-    return model, rng.normal(size=[6, 12, 3]).astype("float32"), rng.integers(0, 3, [6])
+    return TextSubject(preset, stories, "mine")
+
+
+@pytest.fixture(scope="session")
+def examined(subject):
+    """Traces of all stories, with hindsight."""
+    return subject.traces(range(subject.count))
