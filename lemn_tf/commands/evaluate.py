@@ -103,6 +103,8 @@ class Compare:
         from lemn_tf import retention, runs
         from lemn_tf.evaluation import compare, with_rule
         from lemn_tf.experiments import babi
+        from lemn_tf.seeing import figures
+        from lemn_tf.seeing.budgets import from_rows
 
         if arguments.qa or arguments.evidence:
             documents.run_compare(arguments)
@@ -121,7 +123,8 @@ class Compare:
             how = {"path": arguments.data, "slots": slots, "store_questions": stored}
             rows += compare(shown, functools.partial(babi.score, **how))
         if arguments.figure:
-            draw(rows, {name: model.memory.slots for name, model in models.items()}, arguments)
+            trained = {name: model.memory.slots for name, model in models.items()}
+            figures.write(figures.budget_curve(from_rows(rows), trained=trained), arguments.figure)
         if arguments.json:
             print(json.dumps(rows))
             return
@@ -142,20 +145,6 @@ def sizes(rows: list[dict], title: str) -> Table:
         errors = {row["slots"]: row["error_rate"] for row in rows if row["name"] == name}
         shown.add_row(name, *(f"{errors[size]:.1f}" for size in slots))
     return shown
-
-
-def draw(rows: list[dict], trained: dict[str, int], arguments: argparse.Namespace) -> None:
-    """Writes the budget curve."""
-    from lemn_tf.files import write_atomically
-    from lemn_tf.seeing import budget_curve, figures
-    from lemn_tf.seeing.budgets import from_rows
-
-    ending = arguments.figure.lower().rpartition(".")[2]
-    if ending not in ("svg", "png"):
-        raise ValueError(f"expected --figure to end in .svg or .png, got {arguments.figure!r}")
-    figure = budget_curve(from_rows(rows), trained=trained)
-    image = figures.svg(figure) if ending == "svg" else figures.png(figure)
-    write_atomically(arguments.figure, image)
 
 
 def add_store_questions(parser: argparse.ArgumentParser) -> None:

@@ -23,17 +23,19 @@ class Trace:
         number = "which episode, from 0 (default all of them)"
         parser.add_argument("--episode", type=whole_number(0), metavar="K", help=number)
         parser.add_argument("--out", metavar="F", help="file to write, JSON lines")
+        lines = "draw the life-lines of the items of one episode, .svg or .png"
+        parser.add_argument("--figure", metavar="F", help=lines)
         asked = "say what became of this item, and why"
         parser.add_argument("--why", type=whole_number(0), metavar="ITEM", help=asked)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf.seeing import files
+        from lemn_tf.seeing import figures, files
 
-        if arguments.out is None and arguments.why is None:
-            raise ValueError("say what to make of it: --out F, or --why ITEM")
+        if arguments.out is None and arguments.why is None and arguments.figure is None:
+            raise ValueError("say what to make of it: --out F, --figure F, or --why ITEM")
         subject = subject_of(arguments.run, arguments)
         episode = arguments.episode
-        if episode is None and arguments.why is None:
+        if episode is None and arguments.why is None and arguments.figure is None:
             with files.writing(arguments.out, subject.about()) as writer:
                 for text in subject.lines():
                     writer.write_text(text)
@@ -44,6 +46,9 @@ class Trace:
         trace = subject.traces([episode or 0])[0]
         if arguments.why is not None:
             print(trace.why(arguments.why))
+        if arguments.figure is not None:
+            figures.write(figures.life_lines(trace), arguments.figure)
+            print(f"wrote {arguments.figure}")
         if arguments.out is not None:
             print(f"wrote {arguments.out}: {files.save(trace, arguments.out):,} lines")
 

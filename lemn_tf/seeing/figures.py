@@ -7,7 +7,9 @@ another marker for each line. Nothing is shown or saved here: a figure is return
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from lemn_tf.entries import Entry
+from lemn_tf.files import write_atomically
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.decision import Decision
 from lemn_tf.seeing.recording import as_trace
@@ -96,13 +99,14 @@ def life_lines(
 
 
 def _mark_questions(axes: Any, asked: Sequence[Any], place: Mapping[int, int]) -> None:
-    found, missed = [], []
+    found: list[tuple[int, int]] = []
+    missed: list[tuple[int, int]] = []
     for question in asked:
         axes.axvline(question.at, color="#555555", lw=0.8, ls=":")
         for item in question.support:
             if item in place:
                 (found if item in question.ids else missed).append((question.at, place[item]))
-    ring = {"mfc": "none", "ms": 8, "mew": 1.6}
+    ring: dict[str, Any] = {"mfc": "none", "ms": 8, "mew": 1.6}
     if found:
         axes.plot(*zip(*found, strict=True), "o", mec="#009e73", label="needed, and there", **ring)
     if missed:
@@ -143,7 +147,7 @@ def budget_curve(
     for name, (colour, marker) in styles(curves).items():
         points = sorted(curves[name])
         bound = name in ("oracle", "winnable")
-        line = {"color": colour, "ls": "--" if bound else "-", "lw": 2, "ms": 6}
+        line: dict[str, Any] = {"color": colour, "ls": "--" if bound else "-", "lw": 2, "ms": 6}
         axes.plot(*zip(*points, strict=True), marker=marker, label=name, **line)
         own = dict(points).get((trained or {}).get(name, 0))
         if own is not None:
@@ -171,13 +175,13 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         if not points:
             continue
         unit = unit_here
-        line = {"color": colour, "lw": 2, "ms": 4}
+        line: dict[str, Any] = {"color": colour, "lw": 2, "ms": 4}
         axes.plot(*zip(*points, strict=True), marker=marker, label=name, **line)
         if len(histories) == 1:
             for at, phase in phases:
                 axes.axvline(at, color="#999999", lw=0.8, ls=":")
                 where = (at, 1.0)
-                how = {"rotation": 90, "fontsize": 7, "va": "top", "ha": "right"}
+                how: dict[str, Any] = {"rotation": 90, "fontsize": 7, "va": "top", "ha": "right"}
                 axes.annotate(phase, where, xycoords=("data", "axes fraction"), **how)
     if not unit:
         return None
@@ -226,6 +230,14 @@ def png(figure: Figure, dpi: int = 110) -> bytes:
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_figure(buffer, format="png", dpi=dpi)
     return buffer.getvalue()
+
+
+def write(figure: Figure, path: str | os.PathLike) -> None:
+    """Writes a figure to an `.svg` or `.png`, whole or not at all."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise ValueError(f"expected a figure's file to end in .svg or .png, got {str(path)!r}")
+    write_atomically(path, svg(figure) if ending == ".svg" else png(figure))
 
 
 def svg(figure: Figure) -> str:

@@ -114,7 +114,8 @@ def episodes(
     wanted = [one.episode for one in worst]
     few = min(map(len, found.traces.values()))
     wanted = list(dict.fromkeys([*wanted, *range(few)]))[: max(SHOWN, len(set(wanted)))]
-    shows, places = [], {}
+    shows: list[dict[str, Any]] = []
+    places: dict[tuple[str, int], int] = {}
     for episode in sorted(wanted):
         for name, traces in found.traces.items():
             if episode < len(traces):

@@ -100,7 +100,7 @@ class TextSubject(Subject):
         model: trained, with a vocabulary.
         path: stories, in bAbI's format or JSON lines.
         name: of the run.
-        store_questions: see `babi.Settings`.
+        store_questions: see `babi.BabiSettings`.
     """
 
     def __init__(

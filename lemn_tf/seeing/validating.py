@@ -37,9 +37,8 @@ class Watched:
     def __init__(self, model: Any, data: Any, texts: Callable[[Any], str] | None = None):
         self.model = model
         if not isinstance(model, StreamReader):
-            x, y = data
-            few = [tf.nest.map_structure(lambda leaf: leaf[:ROWS], part) for part in (x, y)]
-            self.own = OwnSubject(model, *few, texts=texts or in_words)
+            x, y = (tf.nest.map_structure(lambda leaf: leaf[:ROWS], part) for part in data)
+            self.own = OwnSubject(model, x, y, texts=texts or in_words)
             return
         first = data if isinstance(data, dict) else next(iter(data))
         self.episode = tf.nest.map_structure(lambda leaf: leaf[:ROWS], first)
