@@ -46,10 +46,7 @@ def entry(room: str, name: str, value: Any) -> str:
     title = f"### `{room}.{name}`\n"
     if told is None:
         return f"{title}\nA constant: `{value!r}`\n" if not callable(value) else f"{title}\n"
-    try:
-        called = f"{name}{inspect.signature(value)}"
-    except (TypeError, ValueError):
-        called = name
+    called = f"{name}({_parameters(value)})"
     first, _, rest = told.partition("\n")
     lines = [title, first, "", "```text", called]
     rest = rest.strip("\n")
@@ -59,6 +56,20 @@ def entry(room: str, name: str, value: Any) -> str:
     if methods:
         lines += ["", "Methods:", *methods]
     return "\n".join([*lines, "```", ""])
+
+
+def _parameters(value: Any) -> str:
+    """How it is called: names and defaults; the types are in the docstring."""
+    try:
+        given = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return "..."
+    told = []
+    for one in given:
+        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        default = getattr(one.default, "__name__", repr(one.default))
+        told.append(f"{mark}{one.name}" + ("" if one.default is one.empty else f"={default}"))
+    return ", ".join(told)
 
 
 def _methods(value: Any) -> list[str]:

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lemn_tf.seeing.budgets import budgets
+    from lemn_tf.seeing.budgets import errors_by_size
     from lemn_tf.seeing.figures import budget_curve, learning_curve, life_lines, memory_table
     from lemn_tf.seeing.files import read, save
     from lemn_tf.seeing.finding import find
@@ -33,7 +33,7 @@ __all__ = [
     "Watch",
     "as_trace",
     "budget_curve",
-    "budgets",
+    "errors_by_size",
     "examine",
     "examine_model",
     "find",
@@ -58,7 +58,7 @@ _NAMES = {
     "Watch": "watch",
     "as_trace": "recording",
     "budget_curve": "figures",
-    "budgets": "budgets",
+    "errors_by_size": "budgets",
     "examine": "recording",
     "examine_model": "recording",
     "find": "finding",

@@ -1,6 +1,6 @@
 """One memory, many sizes: a policy knows no number of slots, so it can be served with any.
 
-`budgets` asks a subject for its error at several sizes, beside the rules and the clairvoyant bound;
+`errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant bound;
 `figures.budget_curve` draws it.
 """
 
@@ -15,7 +15,7 @@ Curves = dict[str, list[tuple[int, float]]]
 """By name: pairs of a number of slots and the error with it, in percent."""
 
 
-def budgets(
+def errors_by_size(
     subjects: Mapping[str, Subject] | Subject, slots: Sequence[int], rules: Sequence[str] = ()
 ) -> Curves:
     """The error of runs, and of rules over the first run's reader, at several sizes of memory.

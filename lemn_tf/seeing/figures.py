@@ -138,7 +138,7 @@ def budget_curve(
     """The error against the number of slots, a line for each policy.
 
     Args:
-        curves: by name, pairs of slots and error in percent (`seeing.budgets`).
+        curves: by name, pairs of slots and error in percent (`seeing.errors_by_size`).
         measure: what the error is.
         trained: the number of slots each run was trained with; it is marked.
     """
@@ -240,12 +240,12 @@ def write(figure: Figure, path: str | os.PathLike) -> None:
     write_atomically(path, svg(figure) if ending == ".svg" else png(figure))
 
 
-def svg(figure: Figure) -> str:
-    """A figure as SVG, the same each time, with text as text."""
+def svg(figure: Figure, transparent: bool = False) -> str:
+    """A figure as SVG, the same each time, with text as text; a page may shine through."""
     import matplotlib
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "lemn", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(buffer, format="svg", transparent=transparent, metadata={"Date": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]

@@ -6,14 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lemn_tf.seeing.budgets import budgets
+from lemn_tf.seeing.budgets import errors_by_size
 from lemn_tf.seeing.player import played
 from lemn_tf.seeing.regret import Verdict, judge
 from lemn_tf.seeing.subjects import Subject
 from lemn_tf.seeing.trace import Asked, Trace
 
-EXAMINED = 100
-"""Episodes whose drops are judged in hindsight."""
 SHOWN = 4
 """Mistakes that are told, and episodes of each policy that can be played."""
 Told = Callable[[str], None]
@@ -72,14 +70,12 @@ def look(
     )
     scores = {name: one.score() for name, one in subjects.items()}
     scores |= {rule: first.score(rule, own) for rule in first.rules()}
-    curves = budgets(subjects, sizes)
-    some = range(min(first.count, EXAMINED))
+    curves = errors_by_size(subjects, sizes)
+    some = range(min(first.count, first.examined))
     traces = {name: one.traces(some) for name, one in subjects.items()}
-    if "fifo" in first.rules() and first.policy != "fifo":
-        try:
-            traces["fifo"] = first.traces(some, "fifo")
-        except ValueError:
-            told("the rules cannot be traced in this model")
+    for rule in first.traced:
+        if rule != first.policy:
+            traces[rule] = first.traces(some, rule)
     told(f"{sum(map(len, traces.values()))} episodes examined in hindsight")
     verdicts = {name: judge(several) for name, several in traces.items()}
     return Findings(subjects, scores, curves, traces, verdicts, histories or {}, made or {})

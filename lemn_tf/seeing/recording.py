@@ -202,11 +202,16 @@ def _costs(seen: Seen, row: int, q: int) -> dict[int, float]:
 # -- models ---------------------------------------------------------------------------------------
 
 
+def likeliest(answer: Answer) -> tf.Tensor:
+    """The answer that a reader of labels gives."""
+    return tf.argmax(answer.logits, axis=-1)
+
+
 def examine(
     model: StreamReader,
     slots: int | None = None,
     hindsight: bool = False,
-    said: Callable[[Answer], Nest] = lambda answer: tf.argmax(answer.logits, axis=-1),
+    said: Callable[[Answer], Nest] = likeliest,
 ) -> Callable[[Episode], Seen]:
     """A function from an episode to what a `StreamReader` made of it, acting greedily.
 
@@ -235,7 +240,8 @@ def examine(
             told["flipped"] = model.reader.flipped(query, codes, kept, episode["answers"])
         return told
 
-    program = tf.function(run, autograph=False)
+    # Hindsight goes through the items of a stream, whose number it must know.
+    program = tf.function(run, autograph=False, reduce_retracing=not hindsight)
 
     def seen(episode: Episode) -> Seen:
         told = numpy(program(_static(episode)))

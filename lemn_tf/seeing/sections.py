@@ -74,7 +74,7 @@ def _bar(name: str, share: float, told: str, policy: str) -> str:
 
 
 def _svg(figure: Any) -> str:
-    text = figures.svg(figure)
+    text = figures.svg(figure, transparent=True)
     for colour, variable in VARIABLES.items():
         text = text.replace(colour, variable)
     return text

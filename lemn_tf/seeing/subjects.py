@@ -40,6 +40,8 @@ class Subject(abc.ABC):
         measure: what its error is, such as "wrong answers".
         unit: what is counted, such as "questions".
         bound: what the clairvoyant row is called.
+        traced: the rules that it can also be traced with, to see the difference.
+        examined: episodes of it that are enough to judge by.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Subject(abc.ABC):
     measure = "wrong answers"
     unit = "questions"
     bound = "oracle"
+    traced: tuple[str, ...] = ("fifo",)
+    examined = 100
 
     @property
     @abc.abstractmethod

@@ -34,6 +34,7 @@ class DocumentSubject(Subject):
     """
 
     measure = "answers that do not match"
+    examined = 20
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class OwnSubject(Subject):
 
     measure = "wrong answers"
     unit = "samples"
+    traced = ()
 
     def __init__(
         self,

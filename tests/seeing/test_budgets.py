@@ -1,10 +1,10 @@
 """One memory at many sizes."""
 
-from lemn_tf.seeing.budgets import budgets, from_rows
+from lemn_tf.seeing.budgets import errors_by_size, from_rows
 
 
 def test_a_run_and_a_rule_at_two_sizes(subject):
-    curves = budgets(subject, [2, 5], rules=["fifo"])
+    curves = errors_by_size(subject, [2, 5], rules=["fifo"])
     assert {name: [size for size, _ in points] for name, points in curves.items()} == {
         "mine": [2, 5],
         "fifo": [2, 5],
