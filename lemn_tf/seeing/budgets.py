@@ -1,7 +1,7 @@
 """One memory, many sizes: a policy knows no number of slots, so it can be served with any.
 
-`errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant bound;
-`figures.budget_curve` draws it.
+`errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant
+bound; `figures.budget_curve` draws it.
 """
 
 from __future__ import annotations
