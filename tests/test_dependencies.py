@@ -78,7 +78,7 @@ def allowed(here: str, imported: str) -> bool:
         return False
     if here == "runs" and there == "navigation":
         return True  # presets of every kind are found by name
-    if here == "callbacks" and there == "seeing":
+    if here in ("", "callbacks") and there == "seeing":
         return True  # the board is a callback; what it draws is drawn there
     if here == "retention":
         return there == "memory"
