@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_ENABLE_ONEDNN_OPTS ?= 0
 
-.PHONY: help setup demo test test-all test-serving test-node lint format bench wheel clean
+.PHONY: help setup demo test test-all test-serving test-node lint format pictures api bench wheel clean
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -49,6 +49,18 @@ lint: $(READY)   ## ruff check and format check, and mypy
 format: $(READY) ## let ruff format and fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+pictures: $(READY)  ## make the pictures of README and docs again
+	@mkdir -p build/pictures docs/pictures
+	$(BIN)/lemn data babi --variant noisy --episodes 400 --out build/pictures
+	$(BIN)/lemn compare babi-noisy-st-lemn-5 babi-noisy-st-lemn-10 --data build/pictures/noisy_train.txt --slots 3,5,7,10,20 --policies fifo,lru --figure docs/pictures/sizes.svg
+	$(BIN)/lemn trace babi-noisy-st-lemn-5 --data build/pictures/noisy_test.txt --episode 39 --figure docs/pictures/life-lines.svg
+	$(BIN)/lemn play imaze-mqn-st-lemn-4 --length 9 --out docs/pictures/memory.gif
+	$(BIN)/lemn report babi-noisy-st-lemn-5 --data build/pictures/noisy_test.txt --out build/pictures/report.html
+	$(BIN)/python docs/screenshot.py build/pictures/report.html docs/pictures/report.png
+
+api: $(READY)    ## write docs/api.md from the docstrings
+	$(BIN)/python docs/api.py
 
 bench: $(READY)  ## run the benchmarks
 	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done

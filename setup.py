@@ -13,7 +13,7 @@ EXTRAS = {
         "tensorflow-serving-api==2.21.*",
         "uvicorn>=0.30",
     ],
-    "mazes": ["gymnasium>=1.1,<2", "matplotlib>=3.9", "numba>=0.61", "pillow>=10"],
+    "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "pillow>=10"],
     "documents": ["tensorflow-text==2.21.*"],
 }
 
@@ -33,6 +33,7 @@ setup(
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     package_data={
         "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz", "presets/*.json"],
+        "lemn_tf.seeing": ["page.html"],
         "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
     },
     # Training on text, evaluating, TensorBoard and exporting need no more than this.
@@ -41,6 +42,7 @@ setup(
         "keras>=3.15,<4",
         "numpy>=2,<2.4",
         "tensorboard>=2.20",
+        "matplotlib>=3.9",
         "rich>=13",
     ],
     # TF-Agents is no extra: its pins exclude this TensorFlow. See requirements-agents.txt.

@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lemn_tf import callbacks, memory, readers, retention
+    from lemn_tf import callbacks, memory, readers, retention, seeing
     from lemn_tf.episode import Episode
     from lemn_tf.evaluation import compare
     from lemn_tf.layer import EpisodicMemory
@@ -53,10 +53,13 @@ __all__ = [
     "presets",
     "readers",
     "retention",
+    "seeing",
 ]
 
 _MODULES = ("callbacks", "memory", "readers", "retention")
 """The public names that are modules."""
+_LATER = ("seeing",)
+"""Those that are loaded only when they are used: pictures are not needed to read."""
 _NAMES = {
     "ActorCritic": "learning",
     "Decision": "retention",
@@ -86,7 +89,7 @@ def _load_all() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in (*_MODULES, *_LATER):
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,21 +1,19 @@
-"""Keras callbacks for TensorBoard: the speed of training, and how old evicted items were.
+"""Keras callbacks: the speed of training, and what TensorBoard shows of a memory that learns.
 
-folder = "logs"
 model.fit(train, validation_data=valid, callbacks=[
     Rate(batch_size=32),
-    keras.callbacks.TensorBoard(folder),
-    EvictionAges(folder, lambda model: next(iter(valid))),
+    RetentionBoard(valid, every=2, folder="logs"),
 ])
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 Logs = dict[str, Any] | None
 """What Keras hands to a callback."""
@@ -48,28 +46,72 @@ class Rate(keras.callbacks.Callback):
             logs["episodes_per_second"] = self.rate
 
 
-class EvictionAges(keras.callbacks.Callback):
-    """Writes a histogram of how old the evicted items were, once an epoch.
+class RetentionBoard(keras.callbacks.Callback):
+    """Shows in TensorBoard what a model remembers while it learns: one event file for a training.
+
+    Curves over all steps with phases marked; the error beside FIFO, LRU and the oracle (under
+    Custom Scalars); life-lines of a validation stream, what memory held when it was asked, the
+    regret of its drops and their ages; and the settings, to compare runs by. Nothing of it changes
+    the numbers of the training.
 
     Args:
+        validation_data: a data set of episodes for a `StreamReader`, `(x, y)` for a model of your
+            own, or a function from the model to either; a batch of it is looked at.
+        every: epochs between two looks into the memory; curves are written after each.
         folder: where TensorBoard looks.
-        episode: from the model to a batch for it to act on.
+        hparams: settings to compare runs by.
+        texts: from an item to words, for a model of your own.
     """
 
-    def __init__(self, folder: str, episode: Callable[[keras.Model], dict[str, tf.Tensor]]):
+    def __init__(
+        self,
+        validation_data: Any,
+        every: int = 1,
+        folder: str | os.PathLike = "logs",
+        hparams: Mapping[str, Any] | None = None,
+        texts: Callable[[Any], str] | None = None,
+    ):
         super().__init__()
-        self.folder, self.make_episode = folder, episode
-        self.writer: Any = None
+        if every < 1:
+            raise ValueError(f"expected a look every 1 epochs or more, got {every}")
+        self.data, self.every, self.folder = validation_data, every, folder
+        self.hparams, self.texts = hparams, texts
+        self.board: Any = None
+        self.watched: Any = None
+        self.began, self.named, self.epochs = 0, ("", 0), 0
+
+    def in_phase(self, name: str, number: int, began: int) -> RetentionBoard:
+        """The same board in the next phase of a training, which begins at that global step."""
+        self.named, self.began = (name, number), began
+        if self.board is not None:
+            self.board.phase(name, number, began)
+        return self
+
+    @property
+    def step(self) -> int:
+        """Updates since the training began, all phases together."""
+        return self.began + int(self.model.optimizer.iterations.numpy())
+
+    def on_train_begin(self, logs: Logs = None) -> None:
+        if self.board is None:
+            from lemn_tf.seeing.boards import Board
+
+            self.board = Board(self.folder, self.hparams)
+            if self.named[0]:
+                self.board.phase(*self.named, self.step)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        if self.writer is None:
-            self.writer = tf.summary.create_file_writer(self.folder)
-            self.act = tf.function(self.model.act)
-            self.episode = self.make_episode(self.model)
-        decisions, _ = self.act(self.episode)
-        age = decisions.ids[..., -1] - decisions.evicted
-        ages = tf.boolean_mask(age, decisions.free & (decisions.evicted >= 0))
-        step = int(self.model.optimizer.iterations.numpy())
-        with self.writer.as_default():
-            tf.summary.histogram("age of evicted items", tf.cast(ages, tf.float32), step)
-        self.writer.flush()
+        self.board.scalars(logs or {}, self.step)
+        if self.epochs % self.every == 0:
+            self.look()
+        self.epochs += 1
+
+    def look(self) -> None:
+        """Looks into the memory now."""
+        from lemn_tf.seeing.validating import Watched
+
+        if self.watched is None or self.watched.model is not self.model:
+            data = self.data(self.model) if callable(self.data) else self.data
+            self.watched = Watched(self.model, data, self.texts)
+        self.board.errors(self.watched.errors(), self.step)
+        self.board.memory(self.watched.traces(), self.step)

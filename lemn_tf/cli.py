@@ -24,8 +24,10 @@ from lemn_tf.commands.evaluate import Compare, Evaluate
 from lemn_tf.commands.export import Export
 from lemn_tf.commands.play import Play
 from lemn_tf.commands.presets import Presets
+from lemn_tf.commands.report import Report
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
+from lemn_tf.commands.trace import Trace
 from lemn_tf.commands.train import Train
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
@@ -34,7 +36,7 @@ EXTRAS = {
     name: f"pip install 'lemn_tf[{extra}]'"
     for extra, names in {
         "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
-        "mazes": ("PIL", "gymnasium", "matplotlib", "numba"),
+        "mazes": ("PIL", "gymnasium", "numba"),
         "documents": ("tensorflow_text",),
     }.items()
     for name in names
@@ -70,6 +72,8 @@ COMMANDS: dict[str, Command] = {
         Train(),
         Evaluate(),
         Compare(),
+        Report(),
+        Trace(),
         Play(),
         Reproduce(),
         Bench(),

@@ -10,7 +10,7 @@ reader.memory()                                  # what it still holds
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class LiveReader:
     Args:
         model: trained, with a `Vocabulary`, or with what `text` needs.
         text: how it takes in text and answers; default `Sentences(model, **options)`.
+        sink: called with every `Entry` that leaves the memory, so that nothing is lost silently;
+            `lemn_tf.seeing.FileSink` writes them to a file.
         **options: of `lemn_tf.sentences.Sentences`: `length`, `question_length`, `text_limit`.
 
     Attributes:
@@ -37,8 +39,14 @@ class LiveReader:
         state: the `MemoryState`: a value, to be kept, copied and put back.
     """
 
-    def __init__(self, model: StreamReader, text: TextReader | None = None, **options: Any):
-        self.model = model
+    def __init__(
+        self,
+        model: StreamReader,
+        text: TextReader | None = None,
+        sink: Callable[[Entry], None] | None = None,
+        **options: Any,
+    ):
+        self.model, self.sink = model, sink
         self._text = Sentences(model, **options) if text is None else text
         self._read = tf.function(self._text.read, autograph=False, reduce_retracing=True)
         self._answer = tf.function(self._text.answer, autograph=False)
@@ -59,24 +67,28 @@ class LiveReader:
             )
         self._expected = question
 
-    def observe(self, text: str, pin: bool = False) -> Observation:
+    def observe(self, text: str, pin: bool = False, dry_run: bool = False) -> Observation:
         """Takes in a sentence; of a text that fills several slots see `observe_many`.
 
         Args:
             text: the sentence.
             pin: keep it whatever comes.
+            dry_run: only say what would become of it; the memory stays as it is.
 
         Returns:
             What became of it (of its last slot, if it fills several), and what was dropped for it.
         """
-        return self.observe_many([text], pin)[-1]
+        return self.observe_many([text], pin, dry_run)[-1]
 
-    def observe_many(self, texts: Sequence[str], pin: bool = False) -> list[Observation]:
+    def observe_many(
+        self, texts: Sequence[str], pin: bool = False, dry_run: bool = False
+    ) -> list[Observation]:
         """Takes in texts in their order, for a reader of documents of any length.
 
         Args:
             texts: sentences, or paragraphs.
             pin: keep them whatever comes, as far as they were stored.
+            dry_run: only say what would become of them; the memory stays as it is.
 
         Returns:
             What became of each slot that they filled, and what was dropped for it.
@@ -85,23 +97,29 @@ class LiveReader:
             _check_text("a sentence", text)
         known = {entry.id: entry for entry in self.memory()}
         number = int(self.state.clock[0])
-        self.state, decisions, told = self._read(
+        after, decisions, told = self._read(
             self.state, tf.constant([list(texts)], tf.string), self._asked()
         )
         seen: list[Observation] = []
+        keep = self._keep
         slots = [text.decode() for text in told[0].numpy().tolist() if text]
         for step, text in enumerate(slots):
-            self._keep = _kept(decisions, step)
-            entry = Entry(number, text, self._keep.get(number), pin)
+            keep = _kept(decisions, step)
+            entry = Entry(number, text, keep.get(number), pin)
             known[number] = entry
             gone = int(decisions.evicted[0, step])
             dropped = known.pop(gone, None)
             if dropped is not None:
-                dropped = Entry(dropped.id, dropped.text, self._keep.get(gone), dropped.pinned)
+                dropped = Entry(dropped.id, dropped.text, keep.get(gone), dropped.pinned)
             if pin and gone != number:
-                self.state = memory.pin(self.state, number)
+                after = memory.pin(after, number)
             seen.append(Observation(entry, dropped))
             number += 1
+        if not dry_run:
+            self.state, self._keep = after, keep
+            for one in seen:
+                if one.dropped is not None and self.sink is not None:
+                    self.sink(one.dropped)
         return seen
 
     def _asked(self, questions: Sequence[str] = ()) -> tf.Tensor | None:

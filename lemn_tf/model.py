@@ -2,7 +2,7 @@
 
     model = StreamReader(MemN2N(vocabulary.size, sentence_length=7), slots=5, policy="st-lemn")
     model.compile(keras.optimizers.Adam(3e-3))
-    model.fit(train, validation_data=valid, callbacks=[keras.callbacks.TensorBoard("logs")])
+    model.fit(train, validation_data=valid, callbacks=[RetentionBoard(valid)])
 
 An update acts first and learns after. `act` runs the policy over the stream without gradients and
 keeps only integers: who was a candidate at each step, and who left. Everything else is then

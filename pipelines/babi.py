@@ -193,7 +193,7 @@ def encode(
     stories = list(stories)
     if not stories:
         raise ValueError("expected at least one story to encode, got none")
-    streams = [_stream(story, store_questions) for story in stories]
+    streams = [stream(story, store_questions) for story in stories]
     asked = [[question.text for question in story.questions] for story in stories]
     shift = [_shifts(story) if store_questions else [0] * len(story.facts) for story in stories]
     sentences = _sentences([*streams, *asked], vocabulary)
@@ -243,7 +243,7 @@ def _supports(stories: list[Story], shift: list[list[int]]) -> np.ndarray:
     return out
 
 
-def _stream(story: Story, store_questions: bool) -> list[str]:
+def stream(story: Story, store_questions: bool) -> list[str]:
     """The items of a story, in order."""
     stream = list(story.facts)
     if store_questions:

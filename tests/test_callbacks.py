@@ -1,12 +1,13 @@
-"""What the callbacks hand to TensorBoard."""
+"""What the callbacks show of a training, and that the training does not notice."""
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.callbacks import EvictionAges, Rate
+from lemn_tf.callbacks import Rate, RetentionBoard
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
+from tests.seeing.test_boards import events
 
 
 class Seen(keras.callbacks.Callback):
@@ -26,26 +27,49 @@ def test_the_rate_is_reported_without_the_first_batch():
     assert seen.logs["episodes_per_second"] == 0  # one batch tells nothing
 
 
-def test_ages_of_evicted_items(tmp_path):
-    """FIFO with two slots evicts what is two items old."""
-    model = StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=8), 2, "fifo")
-    episode = {
-        "items": tf.ones([3, 5, 3], tf.int32),
-        "length": tf.constant([5, 5, 4]),
-        "questions": tf.ones([3, 1, 3], tf.int32),
-        "ask_at": tf.constant([[5], [5], [4]]),
-        "answers": tf.ones([3, 1], tf.int32),
-    }
-    model.compile("sgd", jit_compile=False)
-    model.optimizer.build(model.trainable_variables)
-    ages = EvictionAges(str(tmp_path), lambda model: episode)
-    ages.set_model(model)
-    ages.on_epoch_end(0)
-    ages.writer.close()
-    (path,) = tmp_path.iterdir()
-    (event,) = [e for e in tf.compat.v1.train.summary_iterator(str(path)) if e.summary.value]
-    histogram = tf.make_ndarray(event.summary.value[0].tensor)  # rows of left, right, count
-    assert event.summary.value[0].tag == "age of evicted items"
+EPISODE = {
+    "items": tf.ones([3, 5, 3], tf.int32),
+    "length": tf.constant([5, 5, 4]),
+    "questions": tf.ones([3, 1, 3], tf.int32),
+    "ask_at": tf.constant([[5], [5], [4]]),
+    "answers": tf.ones([3, 1], tf.int32),
+    "support": tf.zeros([3, 1, 1], tf.int32),
+}
+
+
+def trained(tmp_path=None):
+    """A small model after two phases of an epoch each, with a board or without."""
+    keras.utils.set_random_seed(0)
+    model = StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=8), 2, "s-lemn")
+    board = [] if tmp_path is None else [RetentionBoard(EPISODE, folder=tmp_path)]
+    data = tf.data.Dataset.from_tensors(EPISODE)
+    for number, name in enumerate(("first", "second")):
+        model.compile("sgd", jit_compile=False)
+        for one in board:
+            one.in_phase(name, number, number)
+        model.fit(data, validation_data=data, callbacks=board, verbose=0)
+    return [*model.get_weights(), keras.random.normal([3])]
+
+
+def test_a_board_over_two_phases(tmp_path):
+    with_board, without = trained(tmp_path), trained()
+    for a, b in zip(with_board, without, strict=True):
+        np.testing.assert_array_equal(a, b)
+    found = events(tmp_path)
+    assert [step for step, _ in found["validation/accuracy"]] == [1, 2]
+    assert [step for step, _ in found["error/fifo"]] == [1, 2]
+    assert {"error/s-lemn", "error/lru", "error/oracle", "life-lines"} <= set(found)
+    assert len(found["phase"]) == 2
+    # two slots: of five items three leave, of four two
+    histogram = tf.make_ndarray(found["age of evicted items"][0][1].tensor)
     assert histogram[:, 2].sum() == 3 + 3 + 2
-    (filled,) = histogram[histogram[:, 2] > 0]
-    assert filled[0] <= 2 <= filled[1]
+
+
+def test_a_board_for_a_model_of_ones_own(own, tmp_path):
+    model, x, y = own
+    board = RetentionBoard((x, y), every=2, folder=tmp_path)
+    model.fit(x, y, batch_size=3, epochs=3, validation_data=(x, y), callbacks=[board], verbose=0)
+    found = events(tmp_path)
+    assert [step for step, _ in found["training/loss"]] == [2, 4, 6]
+    assert [step for step, _ in found["life-lines"]] == [2, 6]
+    assert {"error/s-lemn", "error/fifo"} <= set(found)

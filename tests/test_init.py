@@ -11,7 +11,7 @@ import lemn_tf
 def test_every_public_name_is_there():
     assert set(lemn_tf.__all__) <= set(dir(lemn_tf))
     assert all(getattr(lemn_tf, name) is not None for name in lemn_tf.__all__)
-    assert sorted([*lemn_tf._NAMES, *lemn_tf._MODULES]) == lemn_tf.__all__
+    assert sorted([*lemn_tf._NAMES, *lemn_tf._MODULES, *lemn_tf._LATER]) == lemn_tf.__all__
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = lemn_tf.nonsense
 

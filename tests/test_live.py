@@ -99,3 +99,24 @@ def test_bad_input(reader):
         reader.predict([["Mary went home."]], ["Where is Mary?", "Where is John?"])
     with pytest.raises(ValueError, match="expected a StreamReader with a Vocabulary"):
         live.LiveReader(StreamReader(MemN2N(9, 3), 2, "fifo"))
+
+
+def test_what_leaves_goes_to_the_sink(model):
+    gone = []
+    reader = LiveReader(model, sink=gone.append)
+    for sentence in STORY:
+        reader.observe(sentence)
+    assert [entry.text for entry in gone] == ["John is hungry.", "Mice are afraid of wolves."]
+
+
+def test_a_dry_run_changes_nothing(model):
+    gone = []
+    reader = LiveReader(model, sink=gone.append)
+    for sentence in STORY[:5]:
+        reader.observe(sentence)
+    before = reader.memory()
+    shown = reader.observe(STORY[5], dry_run=True)
+    assert shown.dropped.text == STORY[5]
+    assert reader.memory() == before
+    assert gone == []
+    assert reader.observe(STORY[5]) == shown

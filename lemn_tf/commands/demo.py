@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lemn_tf.commands.common import whole_number
 from lemn_tf.commands.evaluate import table
+from lemn_tf.commands.report import write_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +44,7 @@ class Demo:
         from lemn_tf.evaluation import compare
         from lemn_tf.experiments import babi
         from lemn_tf.pipelines.babi_generator import write_splits
+        from lemn_tf.seeing.subjects import TextSubject
 
         console, began, out = Console(), time.time(), Path(arguments.out)
         name = f"{arguments.variant}-{arguments.policy}-{arguments.slots}-seed{arguments.seed}"
@@ -61,8 +63,12 @@ class Demo:
             episodes={"linear start": first, "reader": first},
             seed=arguments.seed,
         ).lasting(arguments.episodes)
+        board = babi.boards(settings, out / name)
         model = babi.train_model(
-            settings, out / name, arguments.shards, callbacks=lambda phase, _: [Bar(phase)]
+            settings,
+            out / name,
+            arguments.shards,
+            callbacks=lambda phase, index: [Bar(phase), *board(phase, index)],
         )
         console.print("[bold]3. Test stories[/bold], never seen before")
         models = {rule: model.with_policy(rule) for rule in COMPARED} | {"trained": model}
@@ -71,6 +77,10 @@ class Demo:
         console.print("[bold]4. Three questions[/bold], and what memory held when they were asked")
         for one in babi.recollections(model, files["test"]):
             self._show(console, one)
+        console.print("[bold]5. A page[/bold] to look into its memory, episode by episode")
+        shown = {str(out / name): TextSubject(model, files["test"], "trained")}
+        sizes = [arguments.slots, 2 * arguments.slots]
+        write_report(shown, out / name / "report.html", sizes, "lemn demo")
         console.print(f"{time.time() - began:.0f} seconds. The run is in {out / name}.")
 
     def _show(self, console: Console, one: babi.Recollection) -> None:

@@ -96,6 +96,8 @@ class Compare:
         )
         add_store_questions(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
+        drawn = "draw error against slots to an .svg or .png too"
+        parser.add_argument("--figure", metavar="F", help=drawn)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console
@@ -103,6 +105,8 @@ class Compare:
         from lemn_tf import retention, runs
         from lemn_tf.evaluation import compare, with_rule
         from lemn_tf.experiments import babi
+        from lemn_tf.seeing import figures
+        from lemn_tf.seeing.budgets import from_rows
 
         if arguments.qa or arguments.evidence:
             documents.run_compare(arguments)
@@ -121,11 +125,29 @@ class Compare:
         for slots in arguments.slots or [first.memory.slots]:
             how = {"path": arguments.data, "slots": slots, "store_questions": stored}
             rows += compare(shown, functools.partial(babi.score, **how))
+        if arguments.figure:
+            trained = {name: model.memory.slots for name, model in models.items()}
+            figures.write(figures.budget_curve(from_rows(rows), trained=trained), arguments.figure)
         if arguments.json:
             print(json.dumps(rows))
             return
         title = f"{arguments.data}: error %" + (", questions stored too" if stored else "")
-        Console().print(table(rows, title))
+        Console().print(table(rows, title) if len(arguments.slots) < 3 else sizes(rows, title))
+
+
+def sizes(rows: list[dict], title: str) -> Table:
+    """The error of each model at each number of slots, when there are many."""
+    from rich.table import Table
+
+    slots = list(dict.fromkeys(row["slots"] for row in rows))
+    shown = Table(title=title)
+    shown.add_column("model", overflow="fold")
+    for size in slots:
+        shown.add_column(f"{size} slots", justify="right")
+    for name in dict.fromkeys(row["name"] for row in rows):
+        errors = {row["slots"]: row["error_rate"] for row in rows if row["name"] == name}
+        shown.add_row(name, *(f"{errors[size]:.1f}" for size in slots))
+    return shown
 
 
 def add_store_questions(parser: argparse.ArgumentParser) -> None:

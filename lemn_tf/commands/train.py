@@ -139,14 +139,12 @@ class Train:
             check_shards(arguments.shards, phase.batch_size)
         later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
         print(plan(phases), file=sys.stderr)
+        board = babi.boards(settings, out)
         babi.train_model(
             settings,
             out,
             arguments.shards,
-            lambda phase, index: [
-                Bar(phase, later[index]),
-                *babi.boards(settings, out, phase, index),
-            ],
+            lambda phase, index: [Bar(phase, later[index]), *board(phase, index)],
         )
         print(f"best model: {out / 'model.keras'}")
         return None

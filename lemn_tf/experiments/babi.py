@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import evaluation, recipes, retention, training
-from lemn_tf.callbacks import EvictionAges
+from lemn_tf.callbacks import RetentionBoard
 from lemn_tf.episode import Episode
 from lemn_tf.experiments.competence import Examined, Journal, attempts
 from lemn_tf.loop import FILES, Run, run_loop
@@ -294,17 +294,23 @@ def _batches(
 
 
 def boards(
-    settings: BabiSettings, out: str | os.PathLike, phase: Phase, index: int
-) -> list[keras.callbacks.Callback]:
-    """Callbacks of a phase that write what TensorBoard shows to `logs/` in the run's folder."""
+    settings: BabiSettings, out: str | os.PathLike
+) -> Callable[[Phase, int], list[keras.callbacks.Callback]]:
+    """What shows a training in TensorBoard: one board, `logs/` in the run's folder, for all phases.
 
-    def one_batch(model: StreamReader) -> dict[str, tf.Tensor]:
+    Returns:
+        From a phase and its number to callbacks, for `train`.
+    """
+    phases = settings.phases()
+    updates = [max(1, phase.episodes // phase.batch_size) for phase in phases]
+
+    def valid(model: StreamReader) -> tf.data.Dataset:
         data = Stories(settings.valid, model.vocabulary, settings.store_questions)
-        return next(iter(data.batches(64, buckets=1)))
+        return data.batches(64, buckets=1)
 
-    folder = str(Path(out) / "logs" / f"{index}-{phase.name.replace(' ', '-')}")
-    shown: list[keras.callbacks.Callback] = [keras.callbacks.TensorBoard(folder, write_graph=False)]
-    return [*shown, EvictionAges(folder, one_batch)] if phase.objectives else shown
+    config = {**dataclasses.asdict(settings), "recipe": settings.chosen}
+    board = RetentionBoard(valid, folder=Path(out) / "logs", hparams=config)
+    return lambda phase, index: [board.in_phase(phase.name, index, sum(updates[:index]))]
 
 
 def agent_for(model: StreamReader, chosen, item, slots: int | None, driver: bool):

@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from lemn_tf import loop, runs
 from lemn_tf.mazes import (
@@ -27,13 +26,17 @@ from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.learning import Learner
 from lemn_tf.navigation.navigator import READERS, Navigator, load_agent
 from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
-from lemn_tf.navigation.training import AgentTrainee, curves
+from lemn_tf.navigation.training import AgentTrainee
+from lemn_tf.navigation.video import episode, pictures
 from lemn_tf.pipelines.frames import Course, cut, updates
+from lemn_tf.seeing.boards import Board
 
 SLOTS = {"imaze": 4, "single-indicator": 5}
 """The environments, and the size of the memory in the paper's experiments with each."""
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
+PICTURED = 10
+"""Every so many validations a walk is drawn for TensorBoard."""
 VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
 """Seeds of generated maps to choose the best agent on, and to give results for; no training has
 either."""
@@ -241,14 +244,23 @@ def train_agent(
     if run is None:
         loop.run_loop(trainee, None, show)
         return model
-    writer = tf.summary.create_file_writer(str(run.folder / "logs"))
+    board, world = Board(run.folder / "logs", settings.config()), settings.validation_world()
 
     def told(line: dict[str, Any]) -> None:
-        curves(writer, line)
+        board.scalars(line, line["frames"])
+        if line["update"] // settings.recipe.validate_every % PICTURED == 1:
+            board.pictures("walks", walks(model, world), line["frames"])
         show(line)
 
     loop.run_loop(trainee, run, told)
     return model
+
+
+def walks(model: Navigator, world: World, count: int = 3) -> np.ndarray:
+    """Pictures of one walk, its first steps to its last: view, map, memory, attention and drops."""
+    shown = pictures(episode(model, world, 0, 0), world, 0)
+    chosen = np.linspace(min(model.memory.slots, len(shown) - 1), len(shown) - 1, count).astype(int)
+    return np.stack([np.asarray(shown[t]) for t in chosen])
 
 
 def exam_world(

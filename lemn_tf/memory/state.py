@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.tables import Table, in_words
+
 EMPTY = -1
 """The id of an unused slot."""
 NEVER = np.iinfo(np.int64).max
@@ -60,6 +62,22 @@ class MemoryState(NamedTuple):
     def filled(self) -> tf.Tensor:
         """`[B, N]` bool: which slots hold an entry."""
         return self.ids != EMPTY
+
+    def table(self, row: int = 0) -> Table:
+        """What one row holds, oldest first, for people."""
+        ids, pinned = self.ids[row].numpy(), self.pinned[row].numpy()
+        entries = tf.nest.map_structure(lambda leaf: leaf[row].numpy(), self.entries)
+        rows = [
+            (int(ids[n]), in_words(tf.nest.map_structure(lambda leaf, n=n: leaf[n], entries)))
+            + (("pinned",) if pinned.any() and pinned[n] else ("",) if pinned.any() else ())
+            for n in range(len(ids))
+            if ids[n] != EMPTY
+        ]
+        header = ("id", "entry", "pinned") if pinned.any() else ("id", "entry")
+        return Table(header, rows, f"{len(rows)} of {len(ids)} slots after {self.clock[row]} items")
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 def empty(

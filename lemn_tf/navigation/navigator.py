@@ -173,6 +173,25 @@ class Navigator(keras.Model):
         other.set_weights(self.get_weights())
         return other
 
+    def with_memory(self, policy: str | None = None, slots: int | None = None) -> Navigator:
+        """The same agent over a memory with another policy that needs no training, or size.
+
+        Args:
+            policy: its name; None for the agent's own, weights and all.
+            slots: None for the agent's own number.
+        """
+        changes: dict[str, Any] = {"slots": slots or self.memory.slots}
+        if policy is None or policy == self.memory.policy.name:
+            other = Navigator.from_config({**self.settings, **changes})
+            other.set_weights(self.get_weights())
+            return other
+        other = Navigator.from_config({**self.settings, **changes, "policy": policy})
+        if other.learns:
+            raise ValueError(f"{policy} is learned: expected a rule to put in its place")
+        for part, own in ((other.reader, self.reader), (other.critic, self.critic)):
+            part.set_weights(own.get_weights())
+        return other
+
     def look(self, frames: tf.Tensor) -> Views:
         """What depends on a frame alone, `[K, H, W, 3]` -> `Views` of K rows, in float32."""
         features = self.reader.see(frames)

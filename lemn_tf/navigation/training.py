@@ -97,14 +97,3 @@ def means(shown: Sequence[dict[str, float]]) -> dict[str, float]:
     for name in ("success", "finished", "indicator_in_memory"):
         mean[name] *= 100.0
     return {name: round(value, 4) for name, value in mean.items()}
-
-
-def curves(writer: tf.summary.SummaryWriter, line: dict[str, Any]) -> None:
-    """Writes a line of the history for TensorBoard, over the frames seen."""
-    with writer.as_default():
-        for name, value in line.items():
-            if name.startswith("val_"):
-                tf.summary.scalar(f"validation/{name[4:]}", value, line["frames"])
-            elif name not in ("update", "frames"):
-                tf.summary.scalar(f"training/{name}", value, line["frames"])
-    writer.flush()

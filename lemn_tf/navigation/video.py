@@ -38,8 +38,9 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
 
     Returns:
         Arrays `[T, ...]`: `frames` [N + 1, H, W, 3] (the memory and, last, the current one),
-        `filled` [N + 1], `attention` [N], `drop` [N + 1], `slot`, `actions` [3], `action`, `value`,
-        `reward`, `cell` [2], `heading`.
+        `ids` and `filled` [N + 1], `attention` [N], `drop` [N + 1], `slot`, `actions` [3],
+        `action`, `shortest` [3], `value`, `reward`, `indicator` (whether it is in view), `cell`
+        [2], `heading`.
     """
     if not 0 <= maze < len(world.mazes) or not 0 <= heading < 4:
         raise ValueError(
@@ -47,17 +48,34 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
             f"got {maze} and {heading}"
         )
     course = frames.cut(world.tables(), [maze])
-    starts = tf.constant(course.spawn[:, heading])
-    play = tf.function(lambda: walk(model, course, starts, course.longest, details=True))
-    walked, _ = play()
-    steps = int(walked.valid.numpy().sum())
-    one = {name: x.numpy()[0, :steps] for name, x in walked.shown.items()}
-    for name in ("action", "reward", "entries", "ids", "slot"):
-        one[name] = getattr(walked, name).numpy()[0, :steps]
+    one = lived(model, course, course.spawn[:, heading])[0]
     pose = one.pop("pose") + world.offset[maze]
-    one["frames"] = course.palette[course.frames][one.pop("entries")]
-    one["filled"] = one.pop("ids") != EMPTY
     return one | {"cell": world.cell[pose], "heading": world.heading[pose]}
+
+
+def lived(
+    model: Navigator, course: frames.Course, starts: np.ndarray
+) -> list[dict[str, np.ndarray]]:
+    """Plays episodes side by side and tells everything about each; see `episode`.
+
+    Args:
+        model: the agent.
+        course: the maps.
+        starts: `[B]`, the poses to begin in.
+    """
+    first = tf.constant(starts)
+    walked, _ = tf.function(lambda: walk(model, course, first, course.longest, details=True))()
+    names = ("action", "reward", "entries", "ids", "slot", "shortest")
+    arrays = {name: x.numpy() for name, x in walked.shown.items()}
+    arrays |= {name: getattr(walked, name).numpy() for name in names}
+    told = []
+    for row, steps in enumerate(walked.valid.numpy().sum(axis=1)):
+        one = {name: array[row, :steps] for name, array in arrays.items()}
+        one["indicator"] = np.asarray(course.indicator)[one["entries"][:, -1]]
+        one["frames"] = course.palette[course.frames][one.pop("entries")]
+        one["filled"] = one["ids"] != EMPTY
+        told.append(one)
+    return told
 
 
 def pictures(told: dict[str, np.ndarray], world: World, maze: int) -> list[Image.Image]:

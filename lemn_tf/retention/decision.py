@@ -12,6 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from lemn_tf import memory
+from lemn_tf.tables import Table
 
 NEGLIGIBLE = -1e9
 """Logit of what must not be chosen; finite, so that no gradient becomes NaN."""
@@ -39,6 +40,24 @@ class Decision(NamedTuple):
     log_prob: tf.Tensor
     entropy: tf.Tensor
     free: tf.Tensor
+
+    def table(self, row: int = 0) -> Table:
+        """One decision for people: the candidates, and which of them left."""
+        if self.ids.shape.rank != 2:
+            raise ValueError(
+                f"expected the decision of one step, ids [B, N + 1]; got {self.ids.shape}"
+            )
+        ids, keep = self.ids[row].numpy().tolist(), self.keep[row].numpy().tolist()
+        slot, last = int(self.slot[row]), len(ids) - 1
+        marks = ["left" if n == slot else "new" if n == last else "" for n in range(len(ids))]
+        cells = zip(ids, keep, marks, strict=True)
+        rows = [cell for cell in cells if cell[0] != memory.EMPTY]
+        return Table(("id", "keep", ""), rows, f"margin {float(self.margin[row]):.2f}")
+
+    def _repr_html_(self) -> str:
+        if self.ids.shape.rank == 2:
+            return self.table()._repr_html_()
+        return f"<pre>decisions {self.ids.shape}</pre>"
 
 
 def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:

@@ -13,10 +13,20 @@ def test_demo_and_what_it_leaves(tmp_path, capsys):
     short = ["--episodes", "256", "--shards", "1", "--out", out]
     assert cli.main(["demo", *short]) == 0
     shown = capsys.readouterr().out
-    for expected in ("fifo", "lru", "oracle", "trained", "Where is", "The run is in"):
+    for expected in (
+        "fifo",
+        "lru",
+        "oracle",
+        "trained",
+        "Where is",
+        "report.html",
+        "The run is in",
+    ):
         assert expected in shown
     run = tmp_path / "demo" / "noisy-st-lemn-5-seed1"
     data = tmp_path / "demo" / "data" / run.name / "noisy_test.txt"
+    assert len(list((run / "logs").iterdir())) == 1
+    assert "lemn demo" in (run / "report.html").read_text()
     assert cli.main(["evaluate", str(run), "--data", str(data), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert {"error_rate", "questions", "support_recall", "policy", "slots"} <= set(result)

@@ -4,7 +4,6 @@ import types
 
 import pytest
 
-from lemn_tf.navigation import training
 from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.navigation.training import AgentTrainee, means
 
@@ -59,15 +58,3 @@ def test_means_are_over_updates_and_rates_in_percent():
         "indicator_in_memory": 25.0,
         "loss": 1.5,
     }
-
-
-def test_curves_are_written_over_frames(monkeypatch):
-    written = {}
-    monkeypatch.setattr(
-        training.tf.summary,
-        "scalar",
-        lambda name, value, step: written.update({name: (value, step)}),
-    )
-    writer = training.tf.summary.create_noop_writer()
-    training.curves(writer, {"update": 2, "frames": 40, "loss": 1.0, "val_return": 0.5})
-    assert written == {"training/loss": (1.0, 40), "validation/return": (0.5, 40)}

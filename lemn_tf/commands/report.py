@@ -1,0 +1,54 @@
+"""`lemn report`: a page that shows what runs remember.
+
+lemn report RUN [RUN...] --data F --out report.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lemn_tf.commands.common import whole_numbers
+from lemn_tf.commands.trace import add_data_arguments, subject_of
+
+
+class Report:
+    """Writes one HTML file: numbers, curves, an episode player, mistakes."""
+
+    name = "report"
+    help = "write one HTML page that shows what runs remember, with an episode player"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("runs", metavar="RUN", nargs="+", help="runs, model files or presets")
+        add_data_arguments(parser)
+        sizes = "sizes of memory for the budget curve (default some around the first run's)"
+        parser.add_argument("--slots", type=whole_numbers(1), help=sizes)
+        parser.add_argument("--out", required=True, metavar="F", help="the .html to write")
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        if Path(arguments.out).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"expected --out to end in .html, got {arguments.out!r}")
+        subjects = {name: subject_of(name, arguments) for name in arguments.runs}
+        write_report(subjects, arguments.out, arguments.slots, shlex.join(["lemn", *sys.argv[1:]]))
+
+
+def write_report(
+    subjects: dict, out: str | Path, slots: Sequence[int] | None = None, command: str = ""
+) -> None:
+    """Looks at runs, writes the page and names its path."""
+    from lemn_tf.seeing import findings, making, report
+
+    began = time.time()
+    if len({type(one) for one in subjects.values()}) > 1:
+        raise ValueError("expected runs of one task in a report, got several")
+    histories = {name: making.history(name) for name in subjects}
+    found = findings.look(
+        subjects, slots, histories, told=lambda text: print(text, file=sys.stderr)
+    )
+    found.made = making.made(command, list(subjects), time.time() - began)
+    path = report.write(found, out)
+    print(f"wrote {path}: {path.stat().st_size / 1e6:.1f} MB, open it in a browser")

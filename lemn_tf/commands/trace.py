@@ -1,0 +1,69 @@
+"""`lemn trace`: what a memory did with a stream, decision by decision.
+
+lemn trace RUN --data F --episode 3 --out trace.jsonl
+lemn trace RUN --data F --episode 3 --why 17
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from lemn_tf.commands.common import whole_number, whole_numbers
+
+
+class Trace:
+    """Writes a trace, or says why an item left."""
+
+    name = "trace"
+    help = "write what a memory kept and dropped, decision by decision, or say why"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("run", metavar="RUN", help="folder of a run, model file, or preset")
+        add_data_arguments(parser)
+        number = "which episode, from 0 (default all of them)"
+        parser.add_argument("--episode", type=whole_number(0), metavar="K", help=number)
+        parser.add_argument("--out", metavar="F", help="file to write, JSON lines")
+        lines = "draw the life-lines of the items of one episode, .svg or .png"
+        parser.add_argument("--figure", metavar="F", help=lines)
+        asked = "say what became of this item, and why"
+        parser.add_argument("--why", type=whole_number(0), metavar="ITEM", help=asked)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        from lemn_tf.seeing import figures, files
+
+        if arguments.out is None and arguments.why is None and arguments.figure is None:
+            raise ValueError("say what to make of it: --out F, --figure F, or --why ITEM")
+        subject = subject_of(arguments.run, arguments)
+        episode = arguments.episode
+        if episode is None and arguments.why is None and arguments.figure is None:
+            with files.writing(arguments.out, subject.about()) as writer:
+                for text in subject.lines():
+                    writer.write_text(text)
+            print(f"wrote {arguments.out}: {subject.count:,} episodes")
+            return
+        if (episode or 0) >= subject.count:
+            raise ValueError(f"expected an episode 0 to {subject.count - 1}, got {episode}")
+        trace = subject.traces([episode or 0])[0]
+        if arguments.why is not None:
+            print(trace.why(arguments.why))
+        if arguments.figure is not None:
+            figures.write(figures.life_lines(trace), arguments.figure)
+            print(f"wrote {arguments.figure}")
+        if arguments.out is not None:
+            print(f"wrote {arguments.out}: {files.save(trace, arguments.out):,} lines")
+
+
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a run is shown with: options of `lemn trace` and `lemn report`."""
+    what = "stories; questions about documents; maps of mazes; .npz of x and y for your own model"
+    parser.add_argument("--data", metavar="F", help=what)
+    parser.add_argument("--evidence", metavar="DIR", help="folder of the documents")
+    lengths = "I-Mazes to play without --data, such as 5,9"
+    parser.add_argument("--lengths", type=whole_numbers(3), help=lengths)
+
+
+def subject_of(run: str, arguments: argparse.Namespace):
+    """The run with the data that the options name."""
+    from lemn_tf.seeing import find
+
+    return find(run, arguments.data, arguments.evidence, arguments.lengths)

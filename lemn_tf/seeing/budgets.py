@@ -1,0 +1,44 @@
+"""One memory, many sizes: a policy knows no number of slots, so it can be served with any.
+
+`errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant
+bound; `figures.budget_curve` draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lemn_tf.seeing.subjects import Subject
+
+Curves = dict[str, list[tuple[int, float]]]
+"""By name: pairs of a number of slots and the error with it, in percent."""
+
+
+def errors_by_size(
+    subjects: Mapping[str, Subject] | Subject, slots: Sequence[int], rules: Sequence[str] = ()
+) -> Curves:
+    """The error of runs, and of rules over the first run's reader, at several sizes of memory.
+
+    Args:
+        subjects: runs by name, all with the same data.
+        slots: the sizes.
+        rules: which of the first run's `rules()` to show; default all.
+    """
+    runs = {subjects.name: subjects} if isinstance(subjects, Subject) else dict(subjects)
+    first = next(iter(runs.values()))
+    found: Curves = {
+        name: [(size, run.score(None, size)["error"]) for size in slots]
+        for name, run in runs.items()
+    }
+    for rule in rules or first.rules():
+        found[rule] = [(size, first.score(rule, size)["error"]) for size in slots]
+    return found
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> Curves:
+    """Curves from what `lemn compare --json` prints."""
+    found: Curves = {}
+    for row in rows:
+        found.setdefault(row["name"], []).append((row["slots"], row["error_rate"]))
+    return {name: sorted(points) for name, points in found.items()}

@@ -1,0 +1,50 @@
+"""From the name of a run and its data to a `Subject`, whatever the run is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from lemn_tf import runs
+from lemn_tf.seeing.subjects import Subject, TextSubject
+
+
+def find(
+    run: str | os.PathLike,
+    data: str | os.PathLike | None = None,
+    evidence: str | os.PathLike | None = None,
+    lengths: Sequence[int] | None = None,
+    store_questions: bool | None = None,
+) -> Subject:
+    """A trained model with data to look at it by.
+
+    Args:
+        run: the folder of a run, a file, or a preset.
+        data: stories for a model of text, questions for one of documents, maps for a maze agent
+            (None plays I-Mazes), an `.npz` of x and y for a model of your own.
+        evidence: the folder of the documents.
+        lengths: of the I-Mazes.
+        store_questions: whether questions enter the stream; None as the run was trained.
+    """
+    name = os.fspath(run)
+    if runs.is_agent(run):
+        from lemn_tf.navigation.navigator import load_agent
+        from lemn_tf.seeing.subjects_mazes import MazeSubject
+
+        agent = load_agent(runs.find_agent(run))
+        return MazeSubject(agent, None if data is None else os.fspath(data), lengths, name)
+    model = runs.load(run)
+    if data is None:
+        raise ValueError(f"say what {name} is to be shown with: --data F")
+    if lengths is not None:
+        raise ValueError(f"lengths are of mazes, and {name} is no maze agent")
+    if evidence is not None:
+        from lemn_tf.seeing.subjects_documents import DocumentSubject
+
+        return DocumentSubject(model, data, evidence, name)
+    if not hasattr(model, "reader"):
+        from lemn_tf.seeing.subjects_own import OwnSubject, samples
+
+        return OwnSubject(model, *samples(data), name=name, data=os.path.basename(data))
+    stored = runs.config(run).get("store_questions", False)
+    return TextSubject(model, data, name, stored if store_questions is None else store_questions)

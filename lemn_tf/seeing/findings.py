@@ -1,0 +1,120 @@
+"""Findings: all that a report shows, found out by asking its subjects."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lemn_tf.seeing.budgets import errors_by_size
+from lemn_tf.seeing.player import played
+from lemn_tf.seeing.regret import Verdict, judge
+from lemn_tf.seeing.subjects import Subject
+from lemn_tf.seeing.trace import Asked, Trace
+
+SHOWN = 4
+"""Mistakes that are told, and episodes of each policy that can be played."""
+Told = Callable[[str], None]
+
+
+@dataclasses.dataclass
+class Findings:
+    """What a page is made of.
+
+    Attributes:
+        subjects: the runs by name, all with the same data.
+        scores: error, recall and count, of each run and rule.
+        curves: error by number of slots, of each run and rule.
+        traces: of the first episodes, by run and rule.
+        verdicts: the same judged in hindsight.
+        histories: lines of the trainings, by run.
+        made: how the page was made.
+    """
+
+    subjects: Mapping[str, Subject]
+    scores: dict[str, dict[str, Any]]
+    curves: dict[str, list[tuple[int, float]]]
+    traces: dict[str, list[Trace]]
+    verdicts: dict[str, Verdict]
+    histories: Mapping[str, Sequence[Mapping[str, Any]]]
+    made: Mapping[str, Any]
+
+    @property
+    def first(self) -> Subject:
+        """The run whose reader the rules share."""
+        return next(iter(self.subjects.values()))
+
+
+def look(
+    subjects: Mapping[str, Subject],
+    slots: Sequence[int] | None = None,
+    histories: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    made: Mapping[str, Any] | None = None,
+    told: Told = lambda text: None,
+) -> Findings:
+    """Finds out all that a page shows.
+
+    Args:
+        subjects: runs by name, all with the same data.
+        slots: sizes of memory for the budget curve; default some around the first run's own.
+        histories: lines of the trainings, by run.
+        made: how it was made, in names and values.
+        told: is given lines to show.
+    """
+    first = next(iter(subjects.values()))
+    own = first.slots
+    sizes = sorted(set(slots or (max(1, own - 2), own, own + 2, 2 * own)))
+    told(
+        f"{len(subjects)} runs and {', '.join(first.rules())}, memories of "
+        f"{', '.join(map(str, sizes))} slots"
+    )
+    scores = {name: one.score() for name, one in subjects.items()}
+    scores |= {rule: first.score(rule, own) for rule in first.rules()}
+    curves = errors_by_size(subjects, sizes)
+    some = range(min(first.count, first.examined))
+    traces = {name: one.traces(some) for name, one in subjects.items()}
+    for rule in first.traced:
+        if rule != first.policy:
+            traces[rule] = first.traces(some, rule)
+    told(f"{sum(map(len, traces.values()))} episodes examined in hindsight")
+    verdicts = {name: judge(several) for name, several in traces.items()}
+    return Findings(subjects, scores, curves, traces, verdicts, histories or {}, made or {})
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """A wrong answer: the run, the number of the episode, the question, and its trace."""
+
+    run: str
+    episode: int
+    question: Asked
+    trace: Trace
+
+
+def mistakes(found: Findings, count: int = SHOWN) -> list[Mistake]:
+    """The worst mistakes of the runs, one from an episode: the least likely right answers."""
+    made: list[Mistake] = []
+    for run in found.subjects:
+        for episode, trace in enumerate(found.traces[run]):
+            wrong = [question for question in trace.questions() if question.right is False]
+            if wrong:
+                one = min(wrong, key=lambda question: question.probability or 0.0)
+                made.append(Mistake(run, episode, one, trace))
+    return sorted(made, key=lambda one: one.question.probability or 0.0)[:count]
+
+
+def episodes(
+    found: Findings, worst: Sequence[Mistake]
+) -> tuple[list[dict[str, Any]], dict[tuple[str, int], int]]:
+    """The episodes that can be played, and where each run's stand among them."""
+    wanted = [one.episode for one in worst]
+    few = min(map(len, found.traces.values()))
+    wanted = list(dict.fromkeys([*wanted, *range(few)]))[: max(SHOWN, len(set(wanted)))]
+    shows: list[dict[str, Any]] = []
+    places: dict[tuple[str, int], int] = {}
+    for episode in sorted(wanted):
+        for name, traces in found.traces.items():
+            if episode < len(traces):
+                places[name, episode] = len(shows)
+                shows.append(played(traces[episode], f"episode {episode}, {name}"))
+    return shows, places

@@ -1,0 +1,198 @@
+"""Subjects: a trained model and data for it, so that it can be looked at whatever its task is.
+
+Traces, reports and comparisons ask four things: what the model did with some episodes, how often it
+errs, how it would err with another policy or size of memory, and how to call all that. A `Subject`
+answers for text; `subjects_documents` and `subjects_mazes` for documents and mazes. Whoever has a
+task of their own subclasses it.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lemn_tf import evaluation
+from lemn_tf.experiments import babi
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines.babi import stream
+from lemn_tf.pipelines.text import batched
+from lemn_tf.seeing.quickly import json_lines
+from lemn_tf.seeing.recording import Seen, Words, examine, traces
+from lemn_tf.seeing.trace import Trace
+
+RULES = ("fifo", "lru", "oracle")
+"""What a learned policy is shown beside."""
+
+
+class Subject(abc.ABC):
+    """A trained model and data for it.
+
+    Attributes:
+        name: of the run.
+        data: of the file.
+        policy, slots: of its memory.
+        measure: what its error is, such as "wrong answers".
+        unit: what is counted, such as "questions".
+        bound: what the clairvoyant row is called.
+        traced: the rules that it can also be traced with, to see the difference.
+        examined: episodes of it that are enough to judge by.
+    """
+
+    name: str
+    data: str
+    policy: str
+    slots: int
+    measure = "wrong answers"
+    unit = "questions"
+    bound = "oracle"
+    traced: tuple[str, ...] = ("fifo",)
+    examined = 100
+
+    @property
+    @abc.abstractmethod
+    def count(self) -> int:
+        """How many episodes there are."""
+
+    @abc.abstractmethod
+    def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
+        """How often it errs: `error` in percent, `recall` of what was needed (or None), `count`.
+
+        Args:
+            policy: another one over the same reader; None for its own.
+            slots: another size of the memory.
+        """
+
+    @abc.abstractmethod
+    def traces(
+        self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
+    ) -> list[Trace]:
+        """What happened in some episodes.
+
+        Args:
+            episodes: their numbers.
+            policy: another one over the same reader; None for its own.
+            hindsight: also judge by what dropped items would have been worth.
+        """
+
+    def lines(self) -> Iterator[str]:
+        """All episodes as lines of JSON, for a file; whole batches at a time."""
+        from lemn_tf.seeing.files import to_json
+
+        for episode in range(self.count):
+            for trace in self.traces([episode], hindsight=False):
+                yield "".join(to_json(line) + "\n" for line in trace)
+
+    def about(self) -> dict[str, Any]:
+        """What a trace says of where it comes from."""
+        return {"run": self.name, "data": self.data, "policy": self.policy, "slots": self.slots}
+
+    def rules(self) -> tuple[str, ...]:
+        """The rules it can be shown beside, the clairvoyant one last."""
+        return RULES
+
+
+class TextSubject(Subject):
+    """A `StreamReader` over stories.
+
+    Args:
+        model: trained, with a vocabulary.
+        path: stories, in bAbI's format or JSON lines.
+        name: of the run.
+        store_questions: see `babi.BabiSettings`.
+    """
+
+    def __init__(
+        self,
+        model: StreamReader,
+        path: str | os.PathLike,
+        name: str = "",
+        store_questions: bool = False,
+    ):
+        self.model, self.path, self.stored = model, path, store_questions
+        self.name, self.data = name or model.memory.policy.name, Path(path).name
+        self.policy, self.slots = model.memory.policy.name, model.memory.slots
+        self.stories = babi.Stories(path, model.vocabulary, store_questions)
+        self._labelled = bool((self.stories.arrays["support"] >= 0).any())
+
+    @property
+    def count(self) -> int:
+        return len(self.stories.stories)
+
+    def rules(self) -> tuple[str, ...]:
+        return RULES if self._labelled else RULES[:-1]
+
+    @functools.cache  # noqa: B019 (a subject lives as long as its page is made)
+    def _with(self, policy: str | None) -> StreamReader:
+        return self.model if policy is None else evaluation.with_rule(self.model, policy)
+
+    def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
+        batches = self.stories.batches(256, buckets=babi.BUCKETS)
+        told = evaluation.rates(self._with(policy), batches, slots)
+        return {
+            "error": told["error_rate"],
+            "recall": told["support_recall"],
+            "count": told["questions"],
+        }
+
+    def traces(
+        self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
+    ) -> list[Trace]:
+        look = self._examine(policy, hindsight)
+        about = {**self.about(), "policy": policy or self.policy}
+        made: list[Trace] = []
+        for begin in range(0, len(episodes), 64):
+            rows = np.asarray(episodes[begin : begin + 64])
+            seen = look({name: array[rows] for name, array in self.stories.arrays.items()})
+            made += traces(seen, self.words(seen, rows), about)
+        return made
+
+    @functools.cache  # noqa: B019
+    def _examine(self, policy: str | None, hindsight: bool):
+        return examine(self._with(policy), hindsight=hindsight)
+
+    def lines(self) -> Iterator[str]:
+        arrays = {**self.stories.arrays, "row": np.arange(self.count, dtype=np.int32)}
+        look = self._examine(None, False)
+        for batch in batched(arrays, arrays["length"], 256, cut=["items"], buckets=babi.BUCKETS):
+            seen, rows = look(batch), batch["row"].numpy()
+            yield json_lines(seen, self.words(seen, rows), rows.tolist())
+
+    def words(self, seen: Seen, rows: np.ndarray) -> Words:
+        """Stories in words."""
+        stories = [self.stories.stories[row] for row in rows]
+        vocabulary: Any = self.model.vocabulary
+        answers = vocabulary.text(seen.said[..., None]).numpy()
+        items = [stream(story, self.stored) for story in stories]
+        return Words(
+            items=items,
+            questions=[[question.text for question in story.questions] for story in stories],
+            answers=[[answer.decode() for answer in row] for row in answers],
+            expected=[[question.answer for question in story.questions] for story in stories],
+            kinds=[[kind_of(text) for text in texts] for texts in items],
+        )
+
+
+KINDS = {
+    "moves": ("journeyed", "moved", "travelled", "went"),
+    "picks up": ("got", "grabbed", "picked", "took"),
+    "puts down": ("discarded", "dropped", "left", "put", "let"),
+}
+"""The verbs of bAbI's stories."""
+
+
+def kind_of(text: str) -> str:
+    """The kind of a sentence, by its verb.
+
+    Example:
+
+    >>> kind_of("Mary went to the garden."), kind_of("Mice are afraid of wolves.")
+    ('moves', 'other')
+    """
+    found = set(text.lower().split())
+    return next((kind for kind, verbs in KINDS.items() if found & set(verbs)), "other")

@@ -1,0 +1,49 @@
+"""`lemn trace`: a file of decisions, and reasons."""
+
+import pytest
+
+from lemn_tf import cli
+from lemn_tf.pipelines import babi as pipeline
+from lemn_tf.pipelines import babi_generator
+from lemn_tf.seeing import files
+
+PRESET = "babi-noisy-st-lemn-5"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "noisy.txt"
+    pipeline.write_stories(babi_generator.generate("noisy", 5, seed=2), path)
+    return str(path)
+
+
+def test_one_episode(data, tmp_path, capsys):
+    out = str(tmp_path / "t.jsonl")
+    given = ["trace", PRESET, "--data", data, "--episode", "3", "--out", out, "--why", "0"]
+    assert cli.main(given) == 0
+    said = capsys.readouterr().out
+    assert "(0) left at t=" in said
+    assert f"wrote {out}: 45 lines" in said
+    assert files.read(out).about["run"] == PRESET
+    assert files.read(out).why(0) in said
+
+
+def test_all_episodes(data, tmp_path, capsys):
+    out = str(tmp_path / "t.jsonl")
+    assert cli.main(["trace", PRESET, "--data", data, "--out", out]) == 0
+    assert "5 episodes" in capsys.readouterr().out
+    assert {line.episode for line in files.read(out)} == set(range(5))
+
+
+def test_what_is_wrong_is_said(data, tmp_path, capsys):
+    out = str(tmp_path / "t.jsonl")
+    for given, told in (
+        ([PRESET, "--data", data], "say what to make of it"),
+        ([PRESET, "--out", out], "say what babi-noisy-st-lemn-5 is to be shown with: --data F"),
+        ([PRESET, "--data", data, "--episode", "5", "--out", out], "expected an episode 0 to 4"),
+        ([PRESET, "--data", data, "--why", "99"], "no item 99"),
+        ([PRESET, "--data", data, "--lengths", "5", "--why", "0"], "no maze agent"),
+    ):
+        assert cli.main(["trace", *given]) == 2
+        assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

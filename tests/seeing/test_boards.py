@@ -1,0 +1,43 @@
+"""What is written for TensorBoard: one event file, with all of it."""
+
+import tensorflow as tf
+
+from lemn_tf.seeing.boards import Board, tables
+
+
+def events(folder):
+    """Tags of everything written, with their steps and values; there is one file."""
+    (path,) = folder.rglob("events.*")
+    found = {}
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            found.setdefault(value.tag, []).append((event.step, value))
+    return found
+
+
+def test_one_file_with_all_of_it(trace, tmp_path):
+    board = Board(tmp_path, {"slots": 2, "recipe": {"rate": 0.1}})
+    board.phase("reader", 0, 0)
+    board.scalars({"loss": 1.0, "val_loss": 2.0, "phase": "reader", "update": 3}, 10)
+    board.errors({"st-lemn": 10.0, "fifo": 40.0, "oracle": 0.0}, 10)
+    board.memory([trace], 10)
+    board.close()
+    found = events(tmp_path)
+    assert {"training/loss", "validation/loss", "phase", "phases", "life-lines", "memory"} <= set(
+        found
+    )
+    assert {"error/st-lemn", "error/fifo", "error/oracle", "age of evicted items"} <= set(found)
+    assert "custom_scalars__config__" in found
+    assert "_hparams_/session_start_info" in found
+    assert not {"training/update", "training/phase"} & set(found)
+    assert [step for step, _ in found["validation/loss"]] == [10]
+    histogram = tf.make_ndarray(found["age of evicted items"][0][1].tensor)
+    assert histogram[:, 2].sum() == 2
+    picture = tf.make_ndarray(found["life-lines"][0][1].tensor)
+    assert tf.io.decode_png(picture[2]).shape[-1] in (3, 4)
+
+
+def test_memory_at_the_questions(trace):
+    text = tables(trace)
+    assert "**Where is the milk? garden** (wrong: home), at 4 items" in text
+    assert "| 1 | Mary went home. | 0.40 | needed |" in text

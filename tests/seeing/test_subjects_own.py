@@ -1,0 +1,40 @@
+"""A model of one's own as a subject."""
+
+import numpy as np
+import pytest
+
+from lemn_tf.seeing.subjects_own import OwnSubject, samples
+
+
+def test_scores_and_traces(own):
+    model, x, y = own
+    subject = OwnSubject(model, x, y, "mine")
+    wrong = (model.predict(x, verbose=0).argmax(-1) != y).mean()
+    assert subject.score() == {"error": round(100 * wrong, 3), "recall": None, "count": 6}
+    assert (subject.policy, subject.slots, subject.rules()) == ("s-lemn", 3, ("fifo",))
+    trace = subject.traces([2])[0]
+    assert len(list(trace.steps())) == 12
+    (asked,) = trace.questions()
+    assert asked.expected == str(y[2])
+    assert (asked.answer == asked.expected) == asked.right
+
+
+def test_a_rule_in_the_policys_place(own):
+    model, x, y = own
+    answers = OwnSubject(model, x, y)._answers(x, "lifo", None)
+    changed = x.copy()
+    changed[:, 3:] = 0  # LIFO keeps the first three, whatever follows
+    again = OwnSubject(model, changed, y)._answers(changed, "lifo", None)
+    np.testing.assert_allclose(answers, again, rtol=1e-5)
+
+
+def test_samples_in_a_file(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones([2, 3]), y=np.zeros(2))
+    x, y = samples(tmp_path / "a.npz")
+    assert x.shape == (2, 3)
+    assert y.shape == (2,)
+    np.savez(tmp_path / "b.npz", stream=np.ones([2, 3]), query=np.ones(2), y=np.zeros(2))
+    assert set(samples(tmp_path / "b.npz")[0]) == {"stream", "query"}
+    np.savez(tmp_path / "c.npz", x=np.ones([2, 3]))
+    with pytest.raises(ValueError, match="expected arrays y and x"):
+        samples(tmp_path / "c.npz")
