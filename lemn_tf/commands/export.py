@@ -21,9 +21,15 @@ class Export:
         parser.add_argument("--overwrite", action="store_true", help="replace what is there")
         parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
 
-    def run(self, arguments: argparse.Namespace) -> None:
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no such model, or something at the place for the new one."""
+        from lemn_tf import runs
+
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
+        runs.find(arguments.model)
+
+    def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf.commands import documents, maze
-from lemn_tf.commands.common import amount, whole_number, words
+from lemn_tf.commands.common import amount, there, whole_number, words
 
 if TYPE_CHECKING:
     from lemn_tf.experiments import babi
@@ -132,6 +132,11 @@ class Train:
         asked = tasks.add_parser("documents", help="questions about documents, answered by a span")
         documents.add_train_arguments(asked)
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if files that stories are to come from are not there."""
+        if arguments.task == "babi":
+            there(arguments.train, arguments.valid, arguments.roles)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.commands.progress import Bar, plan

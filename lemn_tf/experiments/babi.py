@@ -147,7 +147,7 @@ class Stories:
         stories = babi.read_stories(path)
         if vocabulary is None:
             vocabulary = Vocabulary.from_texts(
-                babi.texts(stories), babi.answers(stories), example=_example(stories)
+                babi.texts(stories), babi.answers(stories), example=babi.example(stories)
             )
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions)
@@ -168,15 +168,6 @@ class Stories:
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
         return batched(self.arrays, self.arrays["length"], batch_size, cut=["items"], **options)
-
-
-def _example(stories: Sequence[babi.Story]) -> dict[str, str | list[str]] | None:
-    """The first question of the stories, and the last facts before it."""
-    for story in stories:
-        for question in story.questions[:1]:
-            facts = story.facts[: question.asked_after]
-            return {"item": list(facts[-4:]), "question": question.text}
-    return None
 
 
 def build(settings: Settings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
@@ -220,15 +211,9 @@ def train(
     run = Run(out, _config(settings, shards))
     journal = Journal(Path(out), attempts(settings))
     while True:
-        trainee = _trainee(
-            journal.settings,
-            data,
-            valid.batches(256, buckets=1),
-            folder=out,
-            shards=shards,
-            jit_compile=jit_compile,
-            callbacks=callbacks,
-        )
+        options = {"folder": out, "callbacks": callbacks, "jit_compile": jit_compile}
+        exam = valid.batches(256, buckets=1)
+        trainee = _trainee(journal.settings, data, exam, shards=shards, **options)
         run_loop(trainee, run)
         if not trainee.failed:
             return trainee.model
