@@ -90,7 +90,8 @@ class MemoryClient:
                 f"the model keeps no memory: it has the signatures {sorted(self._signatures)}; "
                 f"missing {sorted(missing)}"
             )
-        self._state, self._signed = {}, {}
+        self._state: Arrays = {}
+        self._signed: Arrays = {}
         self._adopt(self._first())
 
     def _first(self) -> Arrays:

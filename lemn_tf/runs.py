@@ -41,6 +41,12 @@ class Preset:
     size: int = 0
 
     @property
+    def about(self) -> str:
+        """All of that in sentences, for the card of an exported model."""
+        task = self.task[:1].upper() + self.task[1:]
+        return f"{task}. {self.score}. Trained by {self.trained}."
+
+    @property
     def path(self) -> Path:
         """Its file."""
         files = (PRESETS / f"{self.name}{ending}" for ending in (".keras", ".npz"))

@@ -33,10 +33,11 @@ class Export:
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
 
+        preset = runs.presets().get(arguments.model)
         path = export(
             runs.load(arguments.model),
             arguments.out,
-            description=arguments.description,
+            description=arguments.description or (preset.about if preset else ""),
             overwrite=arguments.overwrite,
             warmup=not arguments.no_warmup,
         )
