@@ -154,14 +154,16 @@ class Train:
         phases = settings.phases()
         for phase in phases:
             check_shards(arguments.shards, phase.batch_size)
-        later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
+        names = [phase.name for phase in phases]
+        later = {name: sum(one.episodes for one in phases[i + 1 :]) for i, name in enumerate(names)}
+        policy = sum(phase.episodes for phase in phases if phase.objectives)
         print(plan(phases), file=sys.stderr)
         babi.train(
             settings,
             out,
             arguments.shards,
             lambda phase, index: [
-                Bar(phase, later[index]),
+                Bar(phase, later.get(phase.name, policy)),  # a reader may get one phase more
                 *babi.boards(settings, out, phase, index),
             ],
         )

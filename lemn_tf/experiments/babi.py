@@ -60,7 +60,7 @@ class Settings:
             phases left it; those phases are then left out here.
         driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
-        reader_changes: new values for the fields of the reader's last phase of its own.
+        settle: episodes of one more phase for the reader before the policy learns.
         competent: percent of the validation answers that the reader may get wrong with everything
             in memory before the policy learns, see `lemn_tf.experiments.competence`; None for no
             such check.
@@ -86,7 +86,7 @@ class Settings:
     reader_from: str | None = None
     driver: bool = False
     changes: dict = dataclasses.field(default_factory=dict)
-    reader_changes: dict = dataclasses.field(default_factory=dict)
+    settle: int = 0
     competent: float | None = 5.0
     wider: int | None = 50
 
@@ -107,6 +107,11 @@ class Settings:
         return self.units if wide else self.hidden
 
     @property
+    def reader_phases(self) -> int:
+        """How many phases there are before the policy learns, unless there is a `reader_from`."""
+        return recipes.reader_phases(self.chosen) + bool(self.settle)
+
+    @property
     def _size(self) -> float:
         """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
         return self.slots if self.learns and self.room else math.inf
@@ -117,8 +122,7 @@ class Settings:
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         first = recipes.reader_phases(self.chosen)
-        last = dataclasses.replace(phases[first - 1], **self.reader_changes)
-        phases = (*phases[: first - 1], last, *phases[first:])
+        phases = recipes.settled(phases, first, self.settle)
         if self.reader_from is not None:
             phases = phases[first:]
         return phases if self.learns else recipes.without_policy(phases)
