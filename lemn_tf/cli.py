@@ -3,7 +3,8 @@
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
 file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
 prints the message, without a traceback, and exits with code 2. It also does the imports, so that
-help and typing mistakes are answered before TensorFlow is loaded.
+help and typing mistakes are answered before TensorFlow is loaded. A command may have a `check` of
+its arguments too, which is called before that: it says which files are not there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from lemn_tf.commands.bench import Bench
 from lemn_tf.commands.chat import Chat
@@ -85,11 +86,19 @@ COMMANDS: dict[str, Command] = {
 """The subcommands by name, in the order in which `lemn --help` lists them."""
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors begin like all others of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"lemn: error: {message}\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     from lemn_tf import __version__
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="lemn", description="A bounded memory over an endless stream that learns what to keep."
     )
     top.add_argument("--version", action="version", version=f"lemn_tf {__version__}")
@@ -127,10 +136,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
     # A program for each shape is meant: no warning about retracing.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    command = COMMANDS[arguments.command]
     try:
+        if hasattr(command, "check"):
+            command.check(arguments)
         if arguments.command not in LIGHT:
             _import_tensorflow()
-        return COMMANDS[arguments.command].run(arguments) or 0
+        return command.run(arguments) or 0
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

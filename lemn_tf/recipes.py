@@ -222,6 +222,18 @@ def reader_phases(recipe: str | tuple[Phase, ...]) -> int:
     return next(i for i, phase in enumerate(get(recipe)) if phase.objectives)
 
 
+def settled(phases: tuple[Phase, ...], first: int, episodes: int) -> tuple[Phase, ...]:
+    """The phases with one more for the reader after the first `first`, if it has any episodes.
+
+    In it the reader learns from larger parts of the stories, at a falling rate.
+    """
+    if not episodes:
+        return phases
+    changes: dict[str, Any] = {"final_rate": 0.03, "keep_share": (0.8, 1.0)}
+    more = dataclasses.replace(phases[first - 1], name="settle", episodes=episodes, **changes)
+    return (*phases[:first], more, *phases[first:])
+
+
 def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
     """The recipe for a policy with nothing to learn: its reader still gets used to it."""
     return tuple(dataclasses.replace(phase, objectives=()) for phase in recipe)

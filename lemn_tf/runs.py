@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,12 @@ class Preset:
     score: str
     trained: str
     size: int = 0
+
+    @property
+    def about(self) -> str:
+        """All of that in sentences, for the card of an exported model."""
+        task = self.task[:1].upper() + self.task[1:]
+        return f"{task}. {self.score}. Trained by {self.trained}."
 
     @property
     def path(self) -> Path:
@@ -90,20 +97,28 @@ def config(name: str | os.PathLike) -> dict:
 
 def load(name: str | os.PathLike) -> StreamReader:
     """A trained model by the name of a preset, the folder of a run, or a `.keras` file."""
+    path = find(name)
+    try:
+        return _load_file(path)
+    except Exception as error:
+        raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+
+
+def find(name: str | os.PathLike) -> Path:
+    """The file of a trained model that answers questions; says what is there if it is none."""
     path = Path(name)
     if (path / "model.keras").is_file():
         path = path / "model.keras"
     if path.is_file():
-        try:
-            return _load_file(path)
-        except Exception as error:
-            raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
+        if not zipfile.is_zipfile(path):
+            raise ValueError(f"{path} is not a .keras file, or is damaged: expected a zip archive")
+        return path
     if path.is_dir():
         raise ValueError(f"{path} is not a finished run: expected a model.keras in it")
     if str(name) in presets():
         if is_agent(name):
             raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
-        return _load_file(presets()[str(name)].path)
+        return presets()[str(name)].path
     raise ValueError(
         f"no run, .keras file or preset called {str(name)!r}; presets are {', '.join(presets())}"
     )

@@ -163,6 +163,15 @@ def answers(stories: Iterable[Story]) -> list[str]:
     return list(dict.fromkeys(q.answer for story in stories for q in story.questions))
 
 
+def example(stories: Iterable[Story]) -> dict[str, str | list[str]] | None:
+    """The first question of the stories, and the last facts before it; None if there is none."""
+    for story in stories:
+        for question in story.questions[:1]:
+            facts = story.facts[: question.asked_after]
+            return {"item": list(facts[-4:]), "question": question.text}
+    return None
+
+
 def encode(
     stories: Sequence[Story], vocabulary: Words, store_questions: bool = False
 ) -> dict[str, np.ndarray]:

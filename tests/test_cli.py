@@ -13,10 +13,12 @@ from lemn_tf import cli
 TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
 
 
-def test_not_a_word_of_tensorflow():
+def test_not_a_word_of_tensorflow(tmp_path):
     """A command that loads everything prints its own message, and nothing else."""
+    (tmp_path / "empty.txt").touch()
+    options = ["babi-noisy-st-lemn-5", "--data", str(tmp_path / "empty.txt")]
     done = subprocess.run(
-        [sys.executable, "-m", "lemn_tf.cli", "evaluate", "nosuch", "--data", "x"],
+        [sys.executable, "-m", "lemn_tf.cli", "evaluate", *options],
         capture_output=True,
         text=True,
         check=False,
@@ -24,7 +26,7 @@ def test_not_a_word_of_tensorflow():
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("lemn: error: no run, .keras file or preset called 'nosuch'")
+    assert done.stderr.startswith(f"lemn: error: {tmp_path / 'empty.txt'}: expected")
     assert done.stderr.count("\n") == 1
 
 
@@ -39,7 +41,17 @@ def test_typing_mistakes_load_nothing_heavy():
         heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
         assert not heavy & set(sys.modules), heavy & set(sys.modules)
     """
-    for arguments in (["--help"], ["train", "babi", "--slots", "x"], ["serve", "--port", "none"]):
+    for arguments in (
+        ["--help"],
+        ["train", "babi", "--slots", "x"],
+        ["serve", "--port", "none"],
+        [*TRAIN[:3], "nowhere.txt", *TRAIN[4:]],
+        ["evaluate", "nowhere", "--data", "x"],
+        ["compare", "babi-noisy-st-lemn-5", "--data", "nowhere.txt"],
+        ["export", "nowhere", "--out", "models/babi/1"],
+        ["play", "nowhere", "--out", "x.gif"],
+        ["serve", "nowhere"],
+    ):
         command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -120,6 +132,7 @@ def test_a_typo(arguments, message, capsys):
 )
 def test_bad_input_is_one_line(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").touch()
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("lemn: error: ")

@@ -106,7 +106,7 @@ def talk_to_server(serve, lemn, folder):
             told = run([lemn, "chat", url], folder, input="Mary went to the garden.\nquit\n").stdout
         finally:
             process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
     return told
 
 

@@ -52,6 +52,13 @@ def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) 
         raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is not one")
 
 
+def there(*paths: str | None) -> None:
+    """Raises unless each of the files, those that are None aside, is there and can be read."""
+    for path in paths:
+        if path is not None:
+            open(path, "rb").close()
+
+
 def words(text: str) -> list[str]:
     """An argparse type: words separated by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from lemn_tf.commands import documents, maze
-from lemn_tf.commands.common import refuse, whole_number, whole_numbers, words
+from lemn_tf.commands.common import refuse, there, whole_number, whole_numbers, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,6 +37,14 @@ class Evaluate:
         documents.add_arguments(asked)
         asked.add_argument("--predictions", metavar="F", help="write answers in TriviaQA's format")
         maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no such model, or no such data."""
+        from lemn_tf import runs
+
+        if not runs.is_agent(arguments.run):
+            runs.find(arguments.run)
+        there(arguments.data)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
@@ -98,6 +106,14 @@ class Compare:
         parser.add_argument("--json", action="store_true", help="print JSON")
         drawn = "draw error against slots to an .svg or .png too"
         parser.add_argument("--figure", metavar="F", help=drawn)
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no such model, or no such data."""
+        from lemn_tf import runs
+
+        for name in arguments.runs:
+            runs.find(name)
+        there(arguments.data)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console

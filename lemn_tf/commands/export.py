@@ -22,13 +22,20 @@ class Export:
         parser.add_argument("--overwrite", action="store_true", help="replace what is there")
         parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
 
-    def run(self, arguments: argparse.Namespace) -> None:
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no such model, or something at the place for the new one."""
+        from lemn_tf import runs
+
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
+        runs.find(arguments.model)
+
+    def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
         from lemn_tf.wordlist import WordList
 
+        preset = runs.presets().get(arguments.model)
         model = runs.load(arguments.model)
         given: Any = model
         if isinstance(model.vocabulary, WordList):
@@ -38,7 +45,7 @@ class Export:
         path = export(
             given,
             arguments.out,
-            description=arguments.description,
+            description=arguments.description or (preset.about if preset else ""),
             overwrite=arguments.overwrite,
             warmup=not arguments.no_warmup,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands.common import there, whole_number
 
 HEADINGS = ("north", "east", "south", "west")
 
@@ -29,6 +29,13 @@ class Play:
             "--milliseconds", type=whole_number(20), default=350, help="to show each step for"
         )
         parser.add_argument("--out", required=True, metavar="F", help="the .gif to write")
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no such agent, or no such file of maps."""
+        from lemn_tf import runs
+
+        runs.find_agent(arguments.run)
+        there(arguments.maps)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from pathlib import Path
 
-from lemn_tf.commands.common import amount, whole_number
+from lemn_tf.commands.common import amount, there, whole_number
 
 
 class Serve:
@@ -56,6 +57,13 @@ class Serve:
             help="sign packed states with the key in this file, and take no others",
         )
         add("--quiet", action="store_true", help="no log line for each request")
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there is no model to serve, or no key."""
+        from lemn_tf.export.folders import find_models
+
+        find_models(Path(arguments.path), arguments.name)
+        there(arguments.state_key)
 
     def run(self, arguments: argparse.Namespace) -> None:
         logging.basicConfig(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf.commands import documents, maze
-from lemn_tf.commands.common import amount, whole_number, words
+from lemn_tf.commands.common import amount, there, whole_number, words
 
 if TYPE_CHECKING:
     from lemn_tf.experiments import babi
@@ -121,6 +121,11 @@ class Train:
         documents.add_train_arguments(asked)
         maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
 
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if files that stories are to come from are not there."""
+        if arguments.task == "babi":
+            there(arguments.train, arguments.valid, arguments.roles)
+
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.commands.progress import Bar, plan
         from lemn_tf.experiments import babi
@@ -137,14 +142,19 @@ class Train:
         phases = settings.phases()
         for phase in phases:
             check_shards(arguments.shards, phase.batch_size)
-        later = [sum(one.episodes for one in phases[i + 1 :]) for i in range(len(phases))]
+        names = [phase.name for phase in phases]
+        later = {name: sum(one.episodes for one in phases[i + 1 :]) for i, name in enumerate(names)}
+        policy = sum(phase.episodes for phase in phases if phase.objectives)
         print(plan(phases), file=sys.stderr)
         board = babi.boards(settings, out)
         babi.train_model(
             settings,
             out,
             arguments.shards,
-            lambda phase, index: [Bar(phase, later[index]), *board(phase, index)],
+            lambda phase, index: [
+                Bar(phase, later.get(phase.name, policy)),  # a reader may get one phase more
+                *board(phase, index),
+            ],
         )
         print(f"best model: {out / 'model.keras'}")
         return None

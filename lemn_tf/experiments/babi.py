@@ -59,7 +59,7 @@ class BabiSettings:
             phases left it; those phases are then left out here.
         driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
-        reader_changes: new values for the fields of the reader's last phase of its own.
+        settle: episodes of one more phase for the reader before the policy learns.
         competent: percent of the validation answers that the reader may get wrong with everything
             in memory before the policy learns, see `lemn_tf.experiments.competence`; None for no
             such check.
@@ -85,7 +85,7 @@ class BabiSettings:
     reader_from: str | None = None
     driver: bool = False
     changes: dict = dataclasses.field(default_factory=dict)
-    reader_changes: dict = dataclasses.field(default_factory=dict)
+    settle: int = 0
     competent: float | None = 5.0
     wider: int | None = 50
 
@@ -106,6 +106,11 @@ class BabiSettings:
         return self.units if wide else self.hidden
 
     @property
+    def reader_phases(self) -> int:
+        """How many phases there are before the policy learns, unless there is a `reader_from`."""
+        return recipes.reader_phases(self.chosen) + bool(self.settle)
+
+    @property
     def _size(self) -> float:
         """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
         return self.slots if self.learns and self.room else math.inf
@@ -116,8 +121,7 @@ class BabiSettings:
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         first = recipes.reader_phases(self.chosen)
-        last = dataclasses.replace(phases[first - 1], **self.reader_changes)
-        phases = (*phases[: first - 1], last, *phases[first:])
+        phases = recipes.settled(phases, first, self.settle)
         if self.reader_from is not None:
             phases = phases[first:]
         return phases if self.learns else recipes.without_policy(phases)
@@ -146,7 +150,7 @@ class Stories:
         stories = babi.read_stories(path)
         if vocabulary is None:
             vocabulary = Vocabulary.from_texts(
-                babi.texts(stories), babi.answers(stories), example=_example(stories)
+                babi.texts(stories), babi.answers(stories), example=babi.example(stories)
             )
         self.stories, self.vocabulary = stories, vocabulary
         self.arrays = babi.encode(stories, vocabulary, store_questions)
@@ -167,15 +171,6 @@ class Stories:
     def batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """See `lemn_tf.pipelines.babi.dataset`."""
         return babi.dataset(self.arrays, batch_size, **options)
-
-
-def _example(stories: Sequence[babi.Story]) -> dict[str, str | list[str]] | None:
-    """The first question of the stories, and the last facts before it."""
-    for story in stories:
-        for question in story.questions[:1]:
-            facts = story.facts[: question.asked_after]
-            return {"item": list(facts[-4:]), "question": question.text}
-    return None
 
 
 def build(settings: BabiSettings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
@@ -219,15 +214,9 @@ def train_model(
     run = Run(out, _config(settings, shards))
     journal = Journal(Path(out), attempts(settings))
     while True:
-        trainee = _trainee(
-            journal.settings,
-            data,
-            valid.batches(256, buckets=1),
-            folder=out,
-            shards=shards,
-            jit_compile=jit_compile,
-            callbacks=callbacks,
-        )
+        options = {"folder": out, "callbacks": callbacks, "jit_compile": jit_compile}
+        exam = valid.batches(256, buckets=1)
+        trainee = _trainee(journal.settings, data, exam, shards=shards, **options)
         run_loop(trainee, run)
         if trainee.error is None or not trainee.failed:
             return trainee.model

@@ -28,10 +28,8 @@ from lemn_tf.training import PhaseTrainee
 if TYPE_CHECKING:
     from lemn_tf.experiments.babi import BabiSettings
 
-LENGTHS = (96_000, 192_000)
-"""Episodes for the reader in the attempts after the first."""
-LONGER = {"final_rate": 0.03, "keep_share": (0.8, 1.0)}
-"""Other settings of the reader's phase in those attempts."""
+LENGTHS = ((64_000, 32_000), (128_000, 64_000))
+"""Episodes of the reader's last phase and of `settle` after it, in the attempts after the first."""
 
 
 def whole_error(
@@ -57,9 +55,9 @@ def whole_error(
 def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
     """The settings to be tried one after the other, first as they were given.
 
-    Then the reader gets `settings.wider` units, unless that is None, learns for longer at a falling
-    rate, and in the end from larger parts of the story. If the lengths of its phases were given, or
-    there is no check, there is only the first.
+    Then the reader gets `settings.wider` units, unless that is None, learns for longer, and in the
+    end from larger parts of the stories (`BabiSettings.settle`). If the lengths of its phases were
+    given, or there is no check, there is only the first.
     """
     first = recipes.get(settings.chosen)[: recipes.reader_phases(settings.chosen)]
     if limit(settings) == math.inf or any(phase.name in settings.episodes for phase in first):
@@ -69,10 +67,10 @@ def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
             settings,
             units=settings.wider or settings.units,
             episodes={**settings.episodes, first[-1].name: length},
-            reader_changes={**settings.reader_changes, **LONGER},
+            settle=settle,
             seed=settings.seed + number * recipes.RESTART,
         )
-        for number, length in enumerate(LENGTHS)
+        for number, (length, settle) in enumerate(LENGTHS)
     ]
     return (settings, *others)
 
@@ -98,7 +96,7 @@ class Examined(PhaseTrainee):
         super().__init__(*parts, **options)
         self.limit = limit(settings)
         self.error: float | None = None
-        self._last = recipes.reader_phases(settings.chosen) - 1
+        self._last = settings.reader_phases - 1
 
     @property
     def failed(self) -> bool:
@@ -184,5 +182,5 @@ def _verdict(error: float, settings: BabiSettings) -> str:
 
 
 def _described(settings: BabiSettings) -> str:
-    first = settings.phases()[: recipes.reader_phases(settings.chosen)]
+    first = settings.phases()[: settings.reader_phases]
     return f"{settings.units} units, {sum(phase.episodes for phase in first):,} episodes"

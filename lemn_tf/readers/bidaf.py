@@ -47,8 +47,9 @@ def attend(h: tf.Tensor, u: tf.Tensor, weights: tf.Tensor, live: tf.Tensor, told
     """
     wh, wu, whu = tf.unstack(tf.cast(weights, h.dtype), num=3)
     s = tf.einsum("...mld,...jd->...mlj", h * whu, u)
-    s += tf.einsum("...mld,d->...ml", h, wh)[..., None]
-    s += tf.einsum("...jd,d->...j", u, wu)[..., None, None, :]
+    # Not einsum: with oneDNN it writes out of bounds if a dimension of h is 1 (TensorFlow 2.21).
+    s += tf.tensordot(h, wh, 1)[..., None]
+    s += tf.tensordot(u, wu, 1)[..., None, None, :]
     told = told[..., None, None, :]
     asked = tf.einsum("...mlj,...jd->...mld", masked_softmax(s, told), u)
     h = tf.broadcast_to(h, tf.shape(asked))

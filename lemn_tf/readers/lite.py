@@ -94,8 +94,9 @@ class LiteReader(WordReader):
         live, told = text.live, asked.live[..., None, None, :]
         wh, wu, whu = tf.unstack(tf.cast(self.trilinear, h.dtype), num=3)
         s = tf.einsum("...mld,...jd->...mlj", h * whu, u)
-        s += tf.einsum("...mld,d->...ml", h, wh)[..., None]
-        s += tf.einsum("...jd,d->...j", u, wu)[..., None, None, :]
+        # Not einsum: with oneDNN it writes out of bounds if a dimension of h is 1.
+        s += tf.tensordot(h, wh, 1)[..., None]
+        s += tf.tensordot(u, wu, 1)[..., None, None, :]
         c = tf.einsum("...mlj,...jd->...mld", masked_softmax(s, told), u)
         h = tf.broadcast_to(h, tf.shape(c))
         g = dropped(tf.concat([h, c, h * c], axis=-1), self.dropout, training, self.seeds)

@@ -43,3 +43,11 @@ def test_a_version_is_a_number(out, capsys):
         cli.main(["export", "babi-noisy-st-lemn-5", "--out", out])
     assert stop.value.code == 2
     assert "a number for the version" in capsys.readouterr().err
+
+
+def test_the_card_of_a_preset_says_where_it_comes_from(tmp_path):
+    out = tmp_path / "babi" / "1"
+    assert cli.main(["export", "babi-noisy-st-lemn-5", "--out", str(out), "--no-warmup"]) == 0
+    card = (out / "CARD.md").read_text()
+    assert "% wrong on the authors' validation file" in card
+    assert "Trained by hindsight credit, on generated stories" in card
