@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import tensorflow as tf
 from lemn_tf import evaluation, recipes, retention, training
 from lemn_tf.callbacks import RetentionBoard
 from lemn_tf.episode import Episode
+from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.experiments.competence import Examined, Journal, attempts
 from lemn_tf.loop import FILES, Run, run_loop
 from lemn_tf.model import StreamReader
@@ -33,103 +33,6 @@ from lemn_tf.text import Vocabulary
 
 BUCKETS = 3
 """How many lengths the streams of a file are padded to; each needs an XLA program."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BabiSettings:
-    """How a bAbI run is made; written to its folder.
-
-    Attributes:
-        train, valid: files in bAbI's text format.
-        policy, slots: of the memory.
-        recipe, trainer: see `lemn_tf.recipes`; under "lemn", "a2c" has a recipe of its own.
-        episodes: new lengths of phases by name.
-        units: d in the paper.
-        hidden: width of h, for policies that have one; None for the paper's d / 4, or d if the
-            recipe is in `recipes.WIDE`.
-        shuffle: the appendix's ablation, for policies that can.
-        store_questions: whether questions enter the stream as items too.
-        rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
-        roles: a file that says which words may take each other's places; None to find them.
-        room: whether the policy may learn with more slots first, where the recipe has such phases.
-        window: how many facts back random memories reach, for all phases; None for the recipe's.
-            Long stories need one: a reader does not learn from 75 facts at first.
-        seed: of everything random.
-        reader_from: folder of a run of the same recipe and data whose reader is taken as its first
-            phases left it; those phases are then left out here.
-        driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
-        changes: new values for the fields of the phases that train the policy.
-        settle: episodes of one more phase for the reader before the policy learns.
-        competent: percent of the validation answers that the reader may get wrong with everything
-            in memory before the policy learns, see `lemn_tf.experiments.competence`; None for no
-            such check.
-        wider: units of the other readers that are tried if it gets more wrong; None for as many.
-    """
-
-    train: str
-    valid: str
-    policy: str = "st-lemn"
-    slots: int = 5
-    recipe: str = "lemn"
-    trainer: str | None = None
-    episodes: dict[str, int] = dataclasses.field(default_factory=dict)
-    units: int = 20
-    hidden: int | None = None
-    shuffle: bool = False
-    store_questions: bool = False
-    rename: bool = True
-    roles: str | None = None
-    room: bool = True
-    window: int | None = None
-    seed: int = 0
-    reader_from: str | None = None
-    driver: bool = False
-    changes: dict = dataclasses.field(default_factory=dict)
-    settle: int = 0
-    competent: float | None = 5.0
-    wider: int | None = 50
-
-    @property
-    def learns(self) -> bool:
-        """Whether the policy has anything to learn."""
-        return retention.get(self.policy).learns
-
-    @property
-    def chosen(self) -> str:
-        """The recipe in use, which may depend on the trainer."""
-        return recipes.chosen(self.recipe, self.trainer)
-
-    @property
-    def width(self) -> int | None:
-        """Width of h for the policy; None for its own default."""
-        wide = self.hidden is None and self.chosen in recipes.WIDE
-        return self.units if wide else self.hidden
-
-    @property
-    def reader_phases(self) -> int:
-        """How many phases there are before the policy learns, unless there is a `reader_from`."""
-        return recipes.reader_phases(self.chosen) + bool(self.settle)
-
-    @property
-    def _size(self) -> float:
-        """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
-        return self.slots if self.learns and self.room else math.inf
-
-    def phases(self) -> tuple[Phase, ...]:
-        changes = recipes.suited(self.chosen, retention.get(self.policy)) | self.changes
-        phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
-        if self.window is not None:
-            phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
-        first = recipes.reader_phases(self.chosen)
-        phases = recipes.settled(phases, first, self.settle)
-        if self.reader_from is not None:
-            phases = phases[first:]
-        return phases if self.learns else recipes.without_policy(phases)
-
-    def lasting(self, episodes: int) -> BabiSettings:
-        """The same with `episodes` shared among the policy's phases that have no length yet."""
-        lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
-        return dataclasses.replace(self, episodes={**lengths, **self.episodes})
 
 
 class Stories:

@@ -15,18 +15,16 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from lemn_tf import recipes
 from lemn_tf.episode import Episode, random_past
+from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.files import write_atomically
 from lemn_tf.model import StreamReader
 from lemn_tf.training import PhaseTrainee
-
-if TYPE_CHECKING:
-    from lemn_tf.experiments.babi import BabiSettings
 
 LENGTHS = ((64_000, 32_000), (128_000, 64_000))
 """Episodes of the reader's last phase and of `settle` after it, in the attempts after the first."""
