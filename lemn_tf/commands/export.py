@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ class Export:
             from lemn_tf.experiments.documents_text import documents_servable
 
             given = documents_servable(model)
+        told = f"writing the signatures of {arguments.model}: this takes half a minute or so ..."
+        print(told, file=sys.stderr, flush=True)
         path = export(
             given,
             arguments.out,

@@ -73,6 +73,7 @@ class Serve:
         )
         for noisy in ("uvicorn", "tensorflow", "absl"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+        print(f"loading what is in {arguments.path} ...", file=sys.stderr, flush=True)
         from lemn_tf.export.limits import Limits
         from lemn_tf.export.server import Server
         from lemn_tf.export.server.signing import StateKey

@@ -114,7 +114,28 @@ class Table(abc.ABC, Generic[C]):
         Returns:
             Names of the cells that left no result, or never could begin.
         """
-        return _Pool(self, self.unfinished(cells), jobs, len(cells)).run()
+        todo = self.unfinished(cells)
+        print(self.forecast(len(cells), len(todo), jobs), file=sys.stderr, flush=True)
+        return _Pool(self, todo, jobs, len(cells)).run()
+
+    def forecast(self, total: int, todo: int, jobs: int) -> str:
+        """What is to be done and how long it may take, by what trainings took that are known.
+
+        Args:
+            total: cells of the table.
+            todo: those that have no result.
+            jobs: processes at a time.
+        """
+        said = f"{total} trainings, {total - todo} have results"
+        if not todo:
+            return said
+        records = [json.loads(path.read_text()) for path in self.results.glob("*.json")]
+        known = [record["seconds"] for record in records if "seconds" in record]
+        said += f"; {todo} to run, {jobs} at a time, logs in {self.out / 'logs'}"
+        if not known:
+            return f"{said}; how long it takes is told after the first"
+        hours = sum(known) / len(known) * todo / jobs / 3600
+        return f"{said}; about {hours:.1f} hours, if they take as long as those in {self.results}"
 
 
 class _Process(NamedTuple):

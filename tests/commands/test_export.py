@@ -22,7 +22,8 @@ def test_a_run_becomes_a_model_to_serve(run, tmp_path, capsys):
     out = tmp_path / "models" / "small" / "3"
     arguments = ["export", str(run), "--out", str(out), "--description", "Goes home."]
     assert cli.main(arguments) == 0
-    said = capsys.readouterr().out
+    said, silence = capsys.readouterr()
+    assert silence.startswith("writing the signatures of ")
     assert said.startswith(f"{out}: 2 slots, fifo, fingerprint ")
     assert "observe_packed" in said
     assert "Goes home." in (out / "CARD.md").read_text()

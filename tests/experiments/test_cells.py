@@ -161,3 +161,14 @@ def test_lets_cells_save_when_it_is_stopped(run, tmp_path, monkeypatch, capsys):
         run([Cell("slow")])
     assert "saved" in log.read_text()
     assert "the same command again goes on" in capsys.readouterr().err
+
+
+def test_the_plan_is_told_first(table):
+    assert table.forecast(5, 0, 2) == "5 trainings, 5 have results"
+    said = table.forecast(5, 4, 2)
+    assert said.startswith("5 trainings, 1 have results; 4 to run, 2 at a time, logs in ")
+    assert said.endswith("how long it takes is told after the first")
+    table.results.mkdir()
+    for name, seconds in (("a", 1800), ("b", 5400)):
+        (table.results / f"{name}.json").write_text(json.dumps({"seconds": seconds}))
+    assert "; about 2.0 hours, if they take as long as those in " in table.forecast(5, 4, 2)
