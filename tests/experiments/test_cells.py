@@ -118,6 +118,7 @@ def test_runs_in_order_of_need_and_tells_each_result(run, tmp_path, capsys):
         (tmp_path / "results" / f"{cell.name}.json").write_text("{}")
     assert run([*done, Cell("late", first="early"), Cell("early")], jobs=1) == []
     lines = capsys.readouterr().err.splitlines()
+    assert lines.pop(0).startswith("5 trainings, 3 have results; 2 to run, 1 at a time, ")
     assert [line.split(" (")[0] for line in lines] == [
         "[4/5] early: threads all",
         "[5/5] late: threads all",
