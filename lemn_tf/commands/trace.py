@@ -38,7 +38,7 @@ class Trace:
         if episode is None and arguments.why is None and arguments.figure is None:
             with files.writing(arguments.out, subject.about()) as writer:
                 for text in subject.lines():
-                    writer.write_text(text)
+                    writer.write_lines(text)
             print(f"wrote {arguments.out}: {subject.count:,} episodes")
             return
         if (episode or 0) >= subject.count:

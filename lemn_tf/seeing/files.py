@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 from lemn_tf.files import replacing
 from lemn_tf.seeing.trace import Asked, Line, Step, Trace
@@ -29,22 +29,23 @@ class TraceWriter:
     """Writes lines as they come.
 
     Args:
-        file: a path, or a file that is open for text.
+        file: a path, or a file on the disk that is open for text.
         about: what else is known of the stream: model, policy, slots, data.
     """
 
-    def __init__(self, file: str | os.PathLike | IO[str], about: dict[str, Any] | None = None):
+    def __init__(self, file: str | os.PathLike | TextIO, about: dict[str, Any] | None = None):
         self._own = isinstance(file, str | os.PathLike)
-        self.file: IO[str] = open(file, "w", encoding="utf-8") if self._own else file  # type: ignore # noqa: SIM115
+        self.file: TextIO = open(file, "w", encoding="utf-8") if self._own else file  # type: ignore # noqa: SIM115
         self.file.write(json.dumps({"format": FORMAT, **(about or {})}) + "\n")
 
     def write(self, line: Line) -> None:
         """Adds a decision or a question."""
         self.file.write(to_json(line) + "\n")
 
-    def write_text(self, lines: str) -> None:
+    def write_lines(self, lines: bytes) -> None:
         """Adds lines that are JSON already."""
-        self.file.write(lines)
+        self.file.flush()
+        self.file.buffer.write(lines)
 
     def __enter__(self) -> TraceWriter:
         return self

@@ -1,7 +1,8 @@
-"""Lines of a trace straight from arrays: what `files.to_json` writes, for a whole batch at once.
+"""Lines of a trace straight from arrays: what `files.to_json` says, for a whole batch at once.
 
-A trace of an evaluation has tens of thousands of lines. Here each is put together from strings that
-are looked up, not formatted: numbers of four digits and small whole numbers are few.
+A trace of an evaluation has tens of thousands of lines. Here all lines of a batch have one width,
+filled up with spaces, which JSON does not mind. So they are rows of one array of bytes, and numbers
+are not formatted but looked up: those of four digits and small whole ones are few.
 """
 
 from __future__ import annotations
@@ -12,29 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lemn_tf.seeing.files import DIGITS, to_json
-from lemn_tf.seeing.recording import Seen, Words, questions_of
+from lemn_tf.seeing.files import DIGITS
+from lemn_tf.seeing.recording import Seen, Words
+
+Bytes = np.ndarray
+"""`[R, W]` uint8: R pieces of text of the same width."""
 
 
-@functools.cache
-def _shares() -> np.ndarray:
-    """0 to 1 with four digits, as JSON writes them."""
-    scale = 10**DIGITS
-    return np.array([str(round(n / scale, DIGITS)) for n in range(scale + 1)], object)
-
-
-@functools.cache
-def _whole(count: int) -> np.ndarray:
-    """Whole numbers up to `count`, and -1 as the last."""
-    return np.array([*map(str, range(count + 1)), "-1"], object)
-
-
-@functools.lru_cache(65536)
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def json_lines(seen: Seen, words: Words, episodes: Sequence[int]) -> str:
+def json_lines(seen: Seen, words: Words, episodes: Sequence[int]) -> bytes:
     """The lines of every stream of a batch, decisions and questions in order.
 
     Args:
@@ -42,66 +28,173 @@ def json_lines(seen: Seen, words: Words, episodes: Sequence[int]) -> str:
         words: the same in words.
         episodes: the number of each of its streams.
     """
-    cells = _cells(seen)
+    steps, asked = _steps(seen, words, episodes), _questions(seen, words, episodes)
+    width = max(steps.shape[1], asked.shape[1])
+    rows = np.concatenate([_filled_up(steps, width), _filled_up(asked, width)])
+    batch, longest = seen.decisions.slot.shape
+    times = np.arange(longest)
+    at = np.broadcast_to(np.arange(batch)[:, None], seen.ask_at.shape)
+    order = np.concatenate(  # decisions at even places, the questions behind them at odd ones
+        [
+            (np.arange(batch)[:, None] * 2 * (longest + 1) + 2 * times + 2).ravel(),
+            (at * 2 * (longest + 1) + 2 * seen.ask_at + 1).ravel(),
+        ]
+    )
+    real = np.concatenate(
+        [(times < seen.length[:, None]).ravel(), (seen.ask_at >= 0).ravel()],
+    )
+    chosen = np.flatnonzero(real)
+    chosen = chosen[np.argsort(order[chosen], kind="stable")]
+    lines = rows[chosen]
+    lines[:, -1] = ord("\n")
+    return lines.tobytes()
+
+
+def _steps(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
+    """A line for each decision of the batch, padding included."""
+    d = seen.decisions
+    batch, longest = d.slot.shape
+    rows = batch * longest
+    evicted = np.take_along_axis(d.ids, d.slot[..., None].astype(np.int64), -1)
+    times = np.broadcast_to(np.arange(longest), d.slot.shape)
+    parts = [
+        *(_said('{"t": ', rows), _whole(times.reshape(rows, 1))),
+        *(_said(', "ids": [', rows), _whole(d.ids.reshape(rows, -1))),
+        *(_said('], "keep": [', rows), _shares(d.keep.reshape(rows, -1))),
+        *(_said('], "slot": ', rows), _whole(d.slot.reshape(rows, 1))),
+        *(_said(', "evicted": ', rows), _whole(evicted.reshape(rows, 1))),
+        *(_said(', "margin": ', rows), _shares(d.margin.reshape(rows, 1))),
+        *(_said(', "free": ', rows), _either(d.free.ravel(), "true", "false")),
+        *(_said(', "runner_up": ', rows), _whole(seen.runner_up().reshape(rows, 1))),
+    ]
+    for name, key in (("items", "text"), ("pictures", "picture"), ("kinds", "kind")):
+        if getattr(words, name):
+            parts.append(_texts(key, _laid_out(getattr(words, name), batch, longest)))
     attention = seen.next_attention()
-    weights = None if attention is None else _listed(_share(attention[0]))
-    made = []
-    for row, length in enumerate(seen.length.tolist()):
-        episode = episodes[row]
-        ending = f', "episode": {episode}}}\n' if episode else "}\n"
-        asked = list(questions_of(seen, words, row, episode))
-        columns = [cells[row, :length]]
-        for name, key in (("items", "text"), ("pictures", "picture"), ("kinds", "kind")):
-            told = [words.get(name, row, t) for t in range(length)]
-            if any(told):
-                named = [f', "{key}": {_quoted(text)}' if text else "" for text in told]
-                columns.append(np.array(named, object)[:, None])
-        if weights is not None and attention is not None:
-            shown = np.where(attention[1][row, :length, None], weights[row, :length], "")
-            shown[:, 0] = np.where(attention[1][row, :length], ', "attention": [', "")
-            columns.append(shown)
-        columns.append(np.full([length, 1], ending, object))
-        table = np.concatenate(columns, axis=1)
-        begin = 0
-        for question in asked:
-            made += table[begin : question.at].ravel().tolist()
-            made.append(to_json(question) + "\n")
-            begin = question.at
-        made += table[begin:].ravel().tolist()
-    return "".join(made)
+    if attention is not None:
+        weights = _shares(attention[0].reshape(rows, -1))
+        told = np.concatenate([_said(', "attention": [', rows), weights, _said("]", rows)], axis=1)
+        parts.append(np.where(attention[1].reshape(rows, 1), told, ord(" ")).astype(np.uint8))
+    return np.concatenate([*parts, _ending(np.repeat(np.asarray(episodes), longest))], axis=1)
 
 
-def _share(values: np.ndarray) -> np.ndarray:
+def _questions(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
+    """A line for each question of the batch, padding included."""
+    batch, count = seen.ask_at.shape
+    rows = batch * count
+    never = np.where(seen.ask_at < 0, np.iinfo(np.int32).max, seen.ask_at)
+    number = 1 + np.argsort(np.argsort(never, axis=1, kind="stable"), axis=1, kind="stable")
+    parts = [
+        *(_said('{"question": ', rows), _whole(number.reshape(rows, 1))),
+        *(_said(', "at": ', rows), _whole(seen.ask_at.reshape(rows, 1))),
+        *(_said(', "ids": [', rows), _whole(seen.kept.reshape(rows, -1)), _said("]", rows)),
+    ]
+    if seen.attention is not None:
+        weights = _shares(seen.attention.reshape(rows, -1))
+        parts += [_said(', "attention": [', rows), weights, _said("]", rows)]
+    names = (("questions", "text"), ("answers", "answer"), ("expected", "expected"))
+    for name, key in names:
+        if getattr(words, name):
+            parts.append(_texts(key, _laid_out(getattr(words, name), batch, count)))
+    if seen.right is not None:
+        parts += [_said(', "right": ', rows), _either(seen.right.ravel(), "true", "false")]
+    if seen.probability is not None:
+        shares = _shares(seen.probability.reshape(rows, 1))
+        parts += [_said(', "probability": ', rows), shares]
+    if seen.support is not None:
+        parts += [_said(', "support": [', rows), _some(seen.support.reshape(rows, -1))]
+        parts.append(_said("]", rows))
+    return np.concatenate([*parts, _ending(np.repeat(np.asarray(episodes), count))], axis=1)
+
+
+# -- pieces ---------------------------------------------------------------------------------------
+
+
+def _said(text: str, rows: int) -> Bytes:
+    """The same words in every row."""
+    return np.broadcast_to(np.frombuffer(text.encode(), np.uint8), [rows, len(text)])
+
+
+def _bytes(strings: Sequence[bytes] | np.ndarray) -> Bytes:
+    """Strings side by side, filled up with spaces."""
+    array = np.asarray(strings, "S")
+    rows = array.view(np.uint8).reshape(len(array), -1)
+    return np.where(rows == 0, ord(" "), rows).astype(np.uint8)
+
+
+def _either(which: np.ndarray, yes: str, no: str) -> Bytes:
+    return _bytes([no.encode(), yes.encode()])[which.astype(np.int64)]
+
+
+@functools.cache
+def _known_shares() -> Bytes:
+    """0 to 1 with four digits and a comma."""
     scale = 10**DIGITS
-    return _shares()[np.clip(np.rint(values * scale), 0, scale).astype(np.int64)]
+    return _bytes([f"{n / scale:.{DIGITS}f},".encode() for n in range(scale + 1)])
 
 
-def _listed(strings: np.ndarray) -> np.ndarray:
-    """`[..., M]` -> `[..., 2 M + 1]`: the inside of a list, with room for what stands before it."""
-    out = np.full([*strings.shape[:-1], 2 * strings.shape[-1] + 1], ", ", object)
-    out[..., 1::2] = strings
-    out[..., -1] = "]"
+@functools.cache
+def _known_numbers(count: int) -> Bytes:
+    """Whole numbers below `count` with a comma, and -1 as the last."""
+    return _bytes([*(f"{n},".encode() for n in range(count)), b"-1,"])
+
+
+def _shares(values: np.ndarray) -> Bytes:
+    """Probabilities `[R, M]` as the inside of a list."""
+    scale = 10**DIGITS
+    return _listed(_known_shares()[np.clip(np.rint(values * scale), 0, scale).astype(np.int64)])
+
+
+def _whole(values: np.ndarray) -> Bytes:
+    """Whole numbers `[R, M]` of at least -1 as the inside of a list."""
+    most = max(int(values.max(initial=0)) + 1, 1)
+    return _listed(_known_numbers(1 << most.bit_length())[values])
+
+
+def _listed(cells: np.ndarray) -> Bytes:
+    """`[R, M, W]` -> `[R, M W]`, without the comma behind the last."""
+    cells = np.ascontiguousarray(cells)
+    last = cells[:, -1:]
+    last[last == ord(",")] = ord(" ")
+    return cells.reshape(len(cells), -1)
+
+
+def _some(values: np.ndarray) -> Bytes:
+    """Those of the numbers `[R, M]` that are not negative, as the inside of a list."""
+    there = values >= 0
+    known = _known_numbers(1 << (int(values.max(initial=0)) + 1).bit_length())
+    cells = known[values]
+    cells[~there] = ord(" ")
+    more = np.flip(np.cumsum(np.flip(there, 1), axis=1), 1) - there > 0  # others behind it
+    cells[(cells == ord(",")) & ~more[..., None]] = ord(" ")
+    return cells.reshape(len(values), -1)
+
+
+@functools.lru_cache(1 << 16)
+def _quoted(key: str, text: str) -> bytes:
+    return f', "{key}": {json.dumps(text, ensure_ascii=False)}'.encode() if text else b""
+
+
+def _texts(key: str, texts: Sequence[str]) -> Bytes:
+    return _bytes([_quoted(key, text) for text in texts])
+
+
+def _laid_out(rows: Sequence[Sequence[str]], batch: int, places: int) -> list[str]:
+    """All texts in order, with nothing where a row has none."""
+    out: list[str] = []
+    for row in range(batch):
+        told = list(rows[row][:places]) if row < len(rows) else []
+        out += told + [""] * (places - len(told))
     return out
 
 
-def _cells(seen: Seen) -> np.ndarray:
-    """`[B, T, columns]` strings: what every line says."""
-    d = seen.decisions
-    steps = d.ids.shape[1]
-    whole = _whole(1 << (steps + d.ids.shape[-1]).bit_length())
-    times = np.broadcast_to(whole[np.arange(steps)], d.slot.shape)
-    ids, keep = _listed(whole[d.ids]), _listed(_share(d.keep))
-    ids[..., 0], keep[..., 0] = ', "ids": [', ', "keep": ['
-    free = np.where(d.free, "true", "false").astype(object)
-    evicted = np.take_along_axis(d.ids, d.slot[..., None].astype(np.int64), -1)[..., 0]
-    parts = []
-    for name, column in (
-        ("slot", whole[d.slot]),
-        ("evicted", whole[evicted]),
-        ("margin", _share(d.margin)),
-        ("runner_up", whole[seen.runner_up()]),
-        ("free", free),
-    ):
-        parts += [np.full_like(column, f', "{name}": '), column]
-    head = np.stack([np.full_like(times, '{"t": '), times], axis=-1)
-    return np.concatenate([head, ids, keep, np.stack(parts, axis=-1)], axis=-1)
+def _ending(episodes: np.ndarray) -> Bytes:
+    """The number of the stream, unless it is 0, and room for the end of the line."""
+    distinct, which = np.unique(episodes, return_inverse=True)
+    told = [(f', "episode": {n}' if n else "") + "}" for n in distinct.tolist()]
+    room = np.full([len(episodes), 1], ord(" "), np.uint8)
+    return np.concatenate([_bytes([text.encode() for text in told])[which], room], axis=1)
+
+
+def _filled_up(rows: Bytes, width: int) -> Bytes:
+    return np.pad(rows, [(0, 0), (0, width - rows.shape[1])], constant_values=ord(" "))

@@ -9,6 +9,7 @@ task of their own subclasses it.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Sequence
@@ -80,13 +81,14 @@ class Subject(abc.ABC):
             hindsight: also judge by what dropped items would have been worth.
         """
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[bytes]:
         """All episodes as lines of JSON, for a file; whole batches at a time."""
         from lemn_tf.seeing.files import to_json
 
         for episode in range(self.count):
             for trace in self.traces([episode], hindsight=False):
-                yield "".join(to_json(line) + "\n" for line in trace)
+                numbered = (dataclasses.replace(line, episode=episode) for line in trace)
+                yield "".join(to_json(line) + "\n" for line in numbered).encode()
 
     def about(self) -> dict[str, Any]:
         """What a trace says of where it comes from."""
@@ -156,7 +158,7 @@ class TextSubject(Subject):
     def _examine(self, policy: str | None, hindsight: bool):
         return examine(self._with(policy), hindsight=hindsight)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[bytes]:
         arrays = {**self.stories.arrays, "row": np.arange(self.count, dtype=np.int32)}
         look = self._examine(None, False)
         for batch in batched(arrays, arrays["length"], 256, cut=["items"], buckets=babi.BUCKETS):
@@ -186,6 +188,7 @@ KINDS = {
 """The verbs of bAbI's stories."""
 
 
+@functools.lru_cache(1 << 16)
 def kind_of(text: str) -> str:
     """The kind of a sentence, by its verb.
 

@@ -35,7 +35,7 @@ def test_all_episodes_of_a_file(preset, stories, tmp_path):
     path = tmp_path / "all.jsonl"
     with files.writing(path, subject.about()) as writer:
         for text in subject.lines():
-            writer.write_text(text)
+            writer.write_lines(text)
     one = subject.traces([7], hindsight=False)[0]
     again = files.read(path, 7)
     assert [step.evicted for step in again.steps()] == [step.evicted for step in one.steps()]
