@@ -232,6 +232,7 @@ def documents_servable(model: StreamReader, text_limit: int = 512) -> Servable:
         stream=text.stream,
         item={"item": one},
         question={"question": one},
+        encode=None,
         asked={"asked": "question"} if text.aware else {},
         take=lambda state, items, asked: text.take(state, items["item"], asked.get("asked")),
         answer=lambda state, asked: text.answer(state, asked["question"]),
