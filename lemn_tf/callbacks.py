@@ -78,13 +78,16 @@ class RetentionBoard(keras.callbacks.Callback):
         self.hparams, self.texts = hparams, texts
         self.board: Any = None
         self.watched: Any = None
-        self.began, self.named, self.epochs = 0, ("", 0), 0
+        self.began, self.shown, self.named, self.epochs = 0, 0, ("", 0), 0
 
     def in_phase(self, name: str, number: int, began: int) -> RetentionBoard:
-        """The same board in the next phase of a training, which begins at that global step."""
-        self.named, self.began = (name, number), began
+        """The same board in the next phase of a training, which begins at that global step.
+
+        A training that went back, to try something else, goes on from the last step shown.
+        """
+        self.named, self.began = (name, number), max(began, self.shown)
         if self.board is not None:
-            self.board.phase(name, number, began)
+            self.board.phase(name, number, self.began)
         return self
 
     @property
@@ -101,7 +104,8 @@ class RetentionBoard(keras.callbacks.Callback):
                 self.board.phase(*self.named, self.step)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        self.board.scalars(logs or {}, self.step)
+        self.shown = self.step
+        self.board.scalars(logs or {}, self.shown)
         if self.epochs % self.every == 0:
             self.look()
         self.epochs += 1

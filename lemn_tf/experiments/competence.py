@@ -164,7 +164,7 @@ class Journal:
     def _put_aside(self, aside: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
-        for part in ("logs", "history.jsonl", "reader-*.npz", "checkpoint.npz"):
+        for part in ("history.jsonl", "reader-*.npz", "checkpoint.npz"):
             for path in self.folder.glob(part):
                 path.rename(aside / path.name)
 
