@@ -51,18 +51,24 @@ def reproduce(
         told: is given lines to show.
     """
     cells = table.Cells(Path(results) / "documents", told)
+    rows = {}
     for folder in folders:
-        name = Path(folder).name
         side = functools.cache(functools.partial(table.read_side, model, folder))
-        rows = _Rows(side, model.reader.summary_parts)
-        for label, make in _plan(rows, seeds):
-            cells.run(f"{name}-{label}", make)
-            write(results)
+        rows[Path(folder).name] = _Rows(side, model.reader.summary_parts)
+    for plan in (_untrained, functools.partial(_trained, seeds=seeds)):
+        for name, of_set in rows.items():
+            for label, make in plan(of_set):
+                cells.run(f"{name}-{label}", make)
+                write(results)
     return write(results)
 
 
-def _plan(rows: _Rows, seeds: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The cells of a set and how each is made; what takes longest comes last."""
+Plan = Iterator[tuple[str, Callable[[], dict[str, Any]]]]
+"""Names of cells, and how each is made."""
+
+
+def _untrained(rows: _Rows) -> Plan:
+    """The cells of a set for which nothing is trained."""
     part = functools.partial
     yield "whole", rows.whole
     yield "holding", rows.holding
@@ -75,6 +81,11 @@ def _plan(rows: _Rows, seeds: int) -> Iterator[tuple[str, Callable[[], dict[str,
         yield f"{slots:g}-folds", part(rows.folds, slots)
         yield f"{slots:g}-linear", part(rows.begun, slots, True)
         yield f"{slots:g}-untrained", part(rows.begun, slots, False)
+
+
+def _trained(rows: _Rows, seeds: int) -> Plan:
+    """Those of learned policies, seed by seed."""
+    part = functools.partial
     for seed in range(seeds):
         for policy in reversed(table.LEARNED):
             yield f"10-aware-{policy}-seed{seed}", part(rows.aware, policy, seed)
