@@ -83,6 +83,11 @@ def test_an_empty_memory_has_no_answer(blind):
     assert (reply.text, reply.probability, reply.source) == ("", 0.0, None)
 
 
+def test_a_blind_policy_need_not_be_told_the_question(blind):
+    with pytest.raises(ValueError, match="just ask"):
+        LiveReader(blind, Passages(blind)).expect("What?")
+
+
 def test_a_memory_stays_small_whatever_the_words(blind):
     reader = LiveReader(blind, Passages(blind, text_limit=50))
     reader.observe("x" * 10_000 + " and\u00a0more \udcff".encode("utf-8", "replace").decode())
@@ -90,6 +95,7 @@ def test_a_memory_stays_small_whatever_the_words(blind):
     assert reader.ask("x?").text
 
 
+@pytest.mark.slow
 def test_a_policy_that_knows_the_question_is_told_it_first(towns, collection):
     model = span_model(towns, question_aware=True)
     reader = LiveReader(model, Passages(model))
@@ -102,9 +108,6 @@ def test_a_policy_that_knows_the_question_is_told_it_first(towns, collection):
         reader.observe_many([collection[one.document].text])
         assert reader.ask(question).text == one.text
         assert reader.state.entries["asked"].numpy()[0, 0].decode() == question
-    blind = LiveReader(span_model(towns), Passages(span_model(towns)))
-    with pytest.raises(ValueError, match="just ask"):
-        blind.expect("What?")
 
 
 def test_what_is_no_reader_of_documents():
@@ -117,6 +120,7 @@ def exported(blind, tmp_path_factory):
     return export(documents_servable(blind), tmp_path_factory.mktemp("models") / "towns" / "1")
 
 
+@pytest.mark.slow
 def test_served_answers_are_those_of_the_evaluation(exported, collection, expected):
     with Server(exported.parent, port=0, rest_port=0) as server:
         for target in (exported, server.rest_url, f"grpc://127.0.0.1:{server.port}"):
@@ -127,6 +131,7 @@ def test_served_answers_are_those_of_the_evaluation(exported, collection, expect
                 assert client.observe("   ") is None
 
 
+@pytest.mark.slow
 def test_the_exported_model_needs_core_operations_only(exported, collection, expected):
     graph = tf.saved_model.load(str(exported)).signatures["serving_default"]
     one = expected[0]
