@@ -78,6 +78,7 @@ class RetentionBoard(keras.callbacks.Callback):
         self.hparams, self.texts = hparams, texts
         self.board: Any = None
         self.watched: Any = None
+        self.shown: keras.Model | None = None
         self.began, self.named, self.epochs = 0, ("", 0), 0
 
     def in_phase(self, name: str, number: int, began: int) -> RetentionBoard:
@@ -93,10 +94,13 @@ class RetentionBoard(keras.callbacks.Callback):
         return self.began + int(self.model.optimizer.iterations.numpy())
 
     def on_train_begin(self, logs: Logs = None) -> None:
+        if self.board is not None and self.shown is not self.model:
+            self.board.close()  # another model is another training
+            self.board = None
         if self.board is None:
             from lemn_tf.seeing.boards import Board
 
-            self.board = Board(self.folder, self.hparams)
+            self.board, self.shown = Board(self.folder, self.hparams), self.model
             if self.named[0]:
                 self.board.phase(*self.named, self.step)
 

@@ -7,8 +7,9 @@ drawn comes from traces, so it is the same for text, mazes and a model of your o
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,20 @@ class Board:
         chart.multiline.tag.append("error/.*")
         category = layout_pb2.Category(title="beside the rules", chart=[chart])
         layout = custom_scalar.pb(layout_pb2.Layout(category=[category]))
-        with self.writer.as_default():
+        with self._recording():
             tf.summary.experimental.write_raw_pb(layout.SerializeToString(), step=0)
             if hparams:
                 hparams_api.hparams(flat(hparams))
 
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Everything is recorded, whatever others have switched off (TF-Agents does)."""
+        with self.writer.as_default(), tf.summary.record_if(True):
+            yield
+
     def scalars(self, values: Mapping[str, Any], step: int) -> None:
         """Curves: `val_...` under validation, everything else under training."""
-        with self.writer.as_default():
+        with self._recording():
             for name, value in values.items():
                 if name in SAID or isinstance(value, str) or value is None:
                     continue
@@ -57,13 +64,13 @@ class Board:
 
     def phase(self, name: str, number: int, step: int) -> None:
         """Marks where a phase begins: its number as a curve, and its name."""
-        with self.writer.as_default():
+        with self._recording():
             tf.summary.scalar("phase", number, step)
             tf.summary.text("phases", f"{name} begins at step {step:,}", step)
 
     def errors(self, errors: Mapping[str, float], step: int) -> None:
         """Errors in percent by policy, for one chart."""
-        with self.writer.as_default():
+        with self._recording():
             for name, error in errors.items():
                 tf.summary.scalar(f"error/{name}", error, step)
 
@@ -72,7 +79,7 @@ class Board:
         verdict = judge(traces)
         ages = [drop.age for drop in verdict.drops]
         picture = tf.io.decode_png(figures.png(figures.life_lines(traces[0], most=40), dpi=80))
-        with self.writer.as_default():
+        with self._recording():
             tf.summary.image("life-lines", picture[None], step)
             tf.summary.text("memory", tables(traces[0]), step)
             tf.summary.histogram("age of evicted items", np.array(ages, np.float32), step)
@@ -84,7 +91,7 @@ class Board:
 
     def pictures(self, name: str, images: np.ndarray, step: int) -> None:
         """Pictures `[K, H, W, 3]` uint8."""
-        with self.writer.as_default():
+        with self._recording():
             tf.summary.image(name, images, step, max_outputs=len(images))
         self.writer.flush()
 

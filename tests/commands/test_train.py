@@ -50,9 +50,11 @@ def test_a_model_is_trained_and_scored(stories, tmp_path, capsys):
     assert "polish: 32 of 32 episodes" in said.err
     files = {path.name for path in run.iterdir()}
     assert {"config.json", "history.jsonl", "checkpoint.npz", "model.keras", "logs"} <= files
-    (events,) = (run / "logs").iterdir()  # one file for the whole training
-    steps = [event.step for event in tf.compat.v1.train.summary_iterator(str(events))]
-    assert max(steps) == 4  # an update in each phase, counted on
+    # One file of the first attempt at a reader, which failed, and one of what was made of it.
+    logs = list((run / "logs").iterdir())
+    steps = {e.step for path in logs for e in tf.compat.v1.train.summary_iterator(str(path))}
+    assert len(logs) == 2
+    assert {1, 2, 3, 4} <= steps  # an update in each phase, counted on
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     assert [line["phase"] for line in lines] == ["linear start", "reader", "policy", "polish"]
     assert json.loads((run / "config.json").read_text())["policy"] == "s-lemn"
