@@ -2,8 +2,9 @@
 
     python benchmarks/bench_trace.py
 
-Prints seconds of CPU for reading and answering all stories, the same with a trace of everything,
-and the difference in percent, as `lemn evaluate` does it and once everything is compiled; then the memory that a trace of 100,000 items takes to write and ask.
+Prints seconds of CPU for reading and answering all stories, and how much more a trace of everything
+takes, in percent: of what `lemn evaluate` takes, and of what it takes once everything is compiled.
+Then the memory that a trace of 100,000 items takes to write and ask.
 """
 
 import resource

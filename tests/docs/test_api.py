@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 from pathlib import Path
 
 import pytest
@@ -24,5 +25,5 @@ def test_every_public_name_is_documented(room):
         value = getattr(module, name)
         if not hasattr(value, "__path__") and type(value).__name__ != "module":
             assert f"### `{room}.{name}`" in text
-        if isinstance(value, type) or callable(value):
+        if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, f"{room}.{name} has no docstring"
