@@ -165,7 +165,7 @@ def _some(values: np.ndarray) -> Bytes:
     known = _known_numbers(1 << (int(values.max(initial=0)) + 1).bit_length())
     cells = known[values]
     cells[~there] = ord(" ")
-    behind = np.flip(np.cumsum(np.flip(there, 1), axis=1), 1) - there  # how many follow
+    behind: np.ndarray = np.flip(np.cumsum(np.flip(there, 1), axis=1), 1) - there  # how many follow
     more = np.greater(behind, 0)
     cells[(cells == ord(",")) & ~more[..., None]] = ord(" ")
     return cells.reshape(len(values), -1)
