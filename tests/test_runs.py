@@ -35,6 +35,25 @@ def test_a_preset_answers(name, tmp_path):
     assert babi.score(model.with_policy("fifo"), path)["error_rate"] > result["error_rate"] + 4
 
 
+REEF = """The Great Barrier Reef lies off the coast of Queensland in Australia. It is made of about
+2,900 reefs and stretches for 2,300 kilometres. James Cook ran aground on it in June 1770. Tourism
+earns three billion dollars a year. The ship Pandora sank there on 29 August 1791. Its water is warm
+and its corals are many-coloured. Turtles lay their eggs on Raine Island."""
+
+
+@pytest.mark.parametrize("name", [name for name in runs.presets() if name.startswith("documents")])
+def test_a_preset_of_documents_reads_an_article(name):
+    reader = lemn_tf.from_preset(name)
+    question = "Who ran aground on the reef in 1770?"
+    if reader.model.memory.policy.question_aware:
+        reader.expect(question)
+    reader.observe_many([REEF])
+    reply = reader.ask(question)
+    assert reply.text == "James Cook"
+    assert "James Cook" in reply.source.text
+    assert runs.presets()[name].size < 15e6
+
+
 def test_names_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="unknown preset 'nix', and no such folder; presets are"):
         lemn_tf.from_preset("nix")
