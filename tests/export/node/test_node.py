@@ -69,12 +69,12 @@ def compile_addon(package: Path, headers: Path) -> None:
 
 
 def test_the_story_of_the_readme(workplace, tmp_path):
-    story = re.search(r"lemn chat models/babi\n((?:    .*\n)+)", README)[1]
-    lines = [line.split("   ")[0] for line in re.findall(r"> (.*)", story)]
-    dropped = [int(id) for id in re.findall(r"(?:not kept|dropped): (\d+)", story)]
+    story = re.search(r"for sentence in \((.*?)\):", README, re.DOTALL)[1]
+    question, answer = re.search(r"reader\.ask\(\"(.*?)\"\).* # (\w+)", README).groups()
+    lines = [*re.findall(r'"(.*?)"', story), question]
     model = export(load("babi-noisy-st-lemn-5"), tmp_path / "babi" / "1")
     done = run(["node", "replay.js", str(model)], cwd=workplace, input="\n".join(lines))
     said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(said) == len(lines), done.stderr[-2000:]
-    assert [one["evicted"] for one in said[:-1] if one["evicted"] >= 0] == dropped == [5, 3]
-    assert said[-1]["answer"] == story.split()[-1] == "garden"
+    assert [one["evicted"] for one in said[:-1] if one["evicted"] >= 0] == [5, 3]
+    assert said[-1]["answer"] == answer == "garden"
