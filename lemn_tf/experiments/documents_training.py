@@ -69,24 +69,34 @@ def _train_reader(reader, settings, data, run, told) -> None:
     trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
     trainer.optimizer.build(reader.trainable_variables)
     each = max(1, settings.updates // 20)
-    state = [*reader.trainable_variables, *trainer.optimizer.variables]
-    kept = run.load()
-    done = 0 if kept is None else int(kept.pop("done"))
-    for number, variable in enumerate(state if kept else ()):
-        variable.assign(kept[str(number)])
-    shown = _Shown("reader", run, told)
-    size = min(settings.slots, reading.SLOTS)
-    while done < settings.updates:
-        until = min(done + each, settings.updates)
-        hard = reading.HARD if 2 * done >= settings.updates else 0.0
-        batches = training_batches(settings, data, done)
-        batches = reading.with_memories(batches, size, hard, settings.seed, done)
-        trainer.fit(batches.take(until - done), callbacks=[shown], shuffle=False, verbose=0)
-        done = until
-        values = {str(number): variable.numpy() for number, variable in enumerate(state)}
-        run.save({**values, "done": np.array(done)})
+    kept = [*reader.trainable_variables, reader.seeds.state, *trainer.optimizer.variables]
+    saver = _Saver(kept, run)
+    done = saver.restored() * each
+    # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
+    if done < settings.updates:
+        trainer.fit(
+            _memories(settings, data, done).take(settings.updates - done),
+            steps_per_epoch=each,
+            initial_epoch=done // each,
+            epochs=-(-settings.updates // each),
+            callbacks=[saver, _Shown("reader", run, told)],
+            shuffle=False,
+            verbose=0,
+        )
     trainer.optimizer.finalize_variable_values(reader.trainable_variables)
     documents.save_weights(reader, saved)
+
+
+def _memories(settings: documents.Settings, data: documents.Data, start: int) -> tf.data.Dataset:
+    """Batches to train a reader with, from one update on: random memories, then hard ones."""
+    half, size = settings.updates // 2, min(settings.slots, reading.SLOTS)
+
+    def part(begin: int, hard: float) -> tf.data.Dataset:
+        batches = training_batches(settings, data, begin)
+        return reading.with_memories(batches, size, hard, settings.seed, begin)
+
+    hard = part(max(start, half), reading.HARD)
+    return hard if start >= half else part(start, 0.0).take(half - start).concatenate(hard)
 
 
 def training_batches(
@@ -115,14 +125,33 @@ class _Shown(keras.callbacks.Callback):
     def __init__(self, stage: str, run: loop.Run, told: Told):
         super().__init__()
         self.stage, self.run, self.told = stage, run, told
-        self.epochs = 0
 
     def on_epoch_end(self, epoch, logs=None):
         numbers = {name: float(value) for name, value in (logs or {}).items()}
-        self.run.log({"stage": self.stage, "epoch": self.epochs, **numbers})
-        self.epochs += 1
+        self.run.log({"stage": self.stage, "epoch": epoch, **numbers})
         words = ", ".join(f"{name} {value:.3f}" for name, value in numbers.items())
-        self.told(f"{self.stage}, {self.epochs}: {words}")
+        self.told(f"{self.stage}, {epoch + 1}: {words}")
+
+
+class _Saver(keras.callbacks.Callback):
+    """Keeps variables in the checkpoint of a run after every epoch."""
+
+    def __init__(self, variables: list, run: loop.Run):
+        super().__init__()
+        self.variables, self.run = variables, run
+
+    def restored(self) -> int:
+        """Puts back what was kept, if anything was, and returns the epochs it had seen."""
+        kept = self.run.load()
+        if kept is None:
+            return 0
+        for number, variable in enumerate(self.variables):
+            variable.assign(kept[str(number)])
+        return int(kept["epochs"])
+
+    def on_epoch_end(self, epoch, logs=None):
+        values = {str(number): variable.numpy() for number, variable in enumerate(self.variables)}
+        self.run.save({**values, "epochs": np.array(epoch + 1)})
 
 
 def _train_policy(model, settings, data, run, told) -> None:
