@@ -6,6 +6,7 @@ import pytest
 from lemn_tf.experiments import documents, documents_training
 
 
+@pytest.mark.slow
 def test_a_reader_goes_on_where_it_was_stopped(towns, tmp_path):
     settings = documents.Settings(
         qa=(towns.qa,),
