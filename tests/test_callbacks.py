@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from lemn_tf.callbacks import Rate, RetentionBoard
@@ -51,6 +52,7 @@ def trained(tmp_path=None):
     return [*model.get_weights(), keras.random.normal([3])]
 
 
+@pytest.mark.slow
 def test_a_board_over_two_phases(tmp_path):
     with_board, without = trained(tmp_path), trained()
     for a, b in zip(with_board, without, strict=True):

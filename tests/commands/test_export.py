@@ -46,6 +46,7 @@ def test_a_version_is_a_number(out, capsys):
     assert "a number for the version" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_card_of_a_preset_says_where_it_comes_from(tmp_path):
     out = tmp_path / "babi" / "1"
     assert cli.main(["export", "babi-noisy-st-lemn-5", "--out", str(out), "--no-warmup"]) == 0

@@ -37,11 +37,13 @@ def test_first_flagged():
     assert short("first_flagged", count=3200, steps=12) > 0.125 + 0.2
 
 
+@pytest.mark.slow
 def test_associative_recall():
     accuracy = short("associative_recall", count=6400, steps=20)
     assert accuracy > best_of_fifo(slots=6, steps=20, chance=1 / 8) + 0.1
 
 
+@pytest.mark.slow
 def test_tokens():
     accuracy = short("tokens", count=4800, steps=20)
     assert accuracy > best_of_fifo(slots=5, steps=20, chance=1 / 8) + 0.1
@@ -54,6 +56,7 @@ def test_sensor():
     assert short("sensor", count=3200, steps=12) < 0.6 * fifo
 
 
+@pytest.mark.slow
 def test_images():
     # Too short to learn what to keep: the digits are read by now, better than by chance, 0.1.
     assert short("images", count=4800, steps=10) > 0.15

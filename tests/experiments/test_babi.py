@@ -127,6 +127,7 @@ def test_stories_are_scored_with_other_names(files):
     assert plain["support_recall"] == renamed["support_recall"]
 
 
+@pytest.mark.slow
 def test_questions_without_labels(files, tmp_path):
     """Supporting facts are spoken of where they are known; the oracle needs all of them."""
     model = babi.build(babi.BabiSettings("", ""), babi.Stories(files["train"]).vocabulary, 7)

@@ -77,6 +77,7 @@ def test_what_is_tried(settings):
     assert {one.units for one in competence.attempts(kept)} == {8}
 
 
+@pytest.mark.slow
 def test_a_competent_reader_changes_nothing(settings, tmp_path):
     unasked = train(dataclasses.replace(settings, competent=None), tmp_path / "unasked")
     asked = train(dataclasses.replace(settings, competent=100.0), tmp_path / "asked")
@@ -96,6 +97,7 @@ class Stop(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_if_no_reader_can_the_best_goes_on(settings, tmp_path, capsys):
     settings = dataclasses.replace(settings, competent=1e-6)
     whole = train(settings, tmp_path / "whole")

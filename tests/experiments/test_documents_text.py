@@ -88,6 +88,7 @@ def test_a_blind_policy_need_not_be_told_the_question(blind):
         LiveReader(blind, Passages(blind)).expect("What?")
 
 
+@pytest.mark.slow
 def test_a_memory_stays_small_whatever_the_words(blind):
     reader = LiveReader(blind, Passages(blind, text_limit=50))
     reader.observe("x" * 10_000 + " and\u00a0more \udcff".encode("utf-8", "replace").decode())

@@ -129,6 +129,7 @@ def test_astray_is_minus_the_log_of_the_marked_share():
     np.testing.assert_allclose(lost, -np.log([0.7, 0.3, 1e-30]), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_guidance_shows_the_way(course):
     """Without any reward, it raises the probability of the shortest way, and only of that."""
     model = agent()

@@ -34,6 +34,7 @@ def test_an_episode_tells_what_was_seen(model):
         episode(model, world, 2, 0)
 
 
+@pytest.mark.slow
 def test_a_film_is_an_animation_of_the_episode(model, tmp_path):
     told = film(model, imaze_world(5), tmp_path / "video.gif", maze=1, heading=2)
     seen = episode(model, imaze_world(5), 1, 2)
