@@ -8,6 +8,7 @@ HERE = Path(__file__).parent
 EXTRAS = {
     "serving": [
         "grpcio>=1.70",
+        "httptools>=0.6",
         "protobuf>=5",
         "requests>=2",
         "tensorflow-serving-api==2.21.*",
@@ -15,6 +16,7 @@ EXTRAS = {
     ],
     "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "pillow>=10"],
     "documents": ["tensorflow-text==2.21.*"],
+    "ray": ["ray>=2.50,<3"],
 }
 
 setup(
@@ -32,7 +34,7 @@ setup(
     ],
     package_dir={"lemn_tf.pipelines": "pipelines", "lemn_tf.export": "export"},
     package_data={
-        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.npz", "presets/*.json"],
+        "lemn_tf": ["py.typed", "presets/*.keras", "presets/*.json"],
         "lemn_tf.seeing": ["page.html"],
         "lemn_tf.export": ["serving/*", "serving/kubernetes/*"],
     },

@@ -16,6 +16,7 @@ from lemn_tf.export.warmup import as_json
 
 FORMAT = "lemn_tf export, version 1"
 """First thing in `lemn.json`."""
+_MOST_NUMBERS = 4096
 
 
 def describe(
@@ -57,11 +58,18 @@ def describe(
                 "about": signature.about,
                 "inputs": _plain(signature.inputs),
                 "outputs": _plain(outputs[key]),
-                "example": as_json(key, requests[key]),
+                **_example(key, requests[key]),
             }
             for key, signature in signatures.items()
         },
     }
+
+
+def _example(name: str, inputs: Arrays) -> dict[str, Any]:
+    """A request as JSON, unless it is full of pictures: those are in the warm-up file only."""
+    if sum(array.size for array in inputs.values()) > _MOST_NUMBERS:
+        return {}
+    return {"example": as_json(name, inputs)}
 
 
 def memory_size(servable: Servable) -> dict[str, Any]:
@@ -87,7 +95,12 @@ def card(facts: dict[str, Any]) -> str:
     """A short Markdown card of what `describe` returned."""
     state = facts["state"]
     limit = f", with its texts at most {state['bytes_at_most']:,}" if state["strings"] else ""
-    example = json.dumps(facts["signatures"]["serving_default"]["example"], ensure_ascii=False)
+    acts = "act" in facts["signatures"]
+    told = facts["signatures"]["initial_state_packed" if acts else "serving_default"]["example"]
+    example = json.dumps(told, ensure_ascii=False)
+    about = "An agent with a bounded memory" if acts else "A bounded memory over a stream that"
+    about += "." if acts else " answers questions."
+    done = " `action` is what to do, `probabilities` how likely each action was." if acts else ""
     rows = "\n".join(
         f"| `{name}` | {_columns(s['inputs'], state)} | {_columns(s['outputs'], state)} "
         f"| {s['about']} |"
@@ -95,7 +108,7 @@ def card(facts: dict[str, Any]) -> str:
     )
     return f"""# {facts["name"]}, version {facts["version"]}
 
-{facts["description"] or "A bounded memory over a stream that answers questions."}
+{facts["description"] or about}
 
 {facts["slots"]} slots, policy `{facts["policy"]}`, fingerprint `{facts["fingerprint"]}`.
 Made with lemn_tf {facts["made_with"]["lemn_tf"]}, TensorFlow {facts["made_with"]["tensorflow"]};
@@ -112,7 +125,7 @@ JSON from JavaScript loses digits of `expiry` (64 bits): use the packed form the
 {rows}
 
 Every tensor has the batch first. `evicted` is the id that left (-1: none), `slot` its place (N: the
-item was not stored), `keep` the probability of keeping each of the N slots and the item.
+item was not stored), `keep` the probability of keeping each of the N slots and the item.{done}
 
 ```
 curl -d '{example}' http://HOST:8501/v1/models/{facts["name"]}:predict

@@ -51,7 +51,9 @@ class MemoryClient:
 
     Args:
         target: `http://HOST:PORT[/v1/models/NAME]`, `grpc://HOST:PORT[/NAME]`, `HOST:PORT` (gRPC),
-            or a folder with a SavedModel, which is then loaded into this process.
+            or a folder with a SavedModel, which is then loaded into this process. Several
+            addresses are replicas of one model: requests go to them in turn, and to the next one
+            if one is not available.
         name: of the model, if the target does not say it.
         timeout: seconds for each request.
         retries: how often a request is repeated while the server is not available. Requests that
@@ -67,7 +69,7 @@ class MemoryClient:
 
     def __init__(
         self,
-        target: str | os.PathLike,
+        target: transport.Target,
         name: str | None = None,
         timeout: float = 30.0,
         retries: int = 5,
@@ -86,6 +88,11 @@ class MemoryClient:
     def reset(self) -> None:
         """Starts with an empty memory, on the newest version of the model."""
         self.version, self._signatures = self._patiently(self._transport.describe)
+        if "act" in self._signatures:
+            raise ValueError(
+                "the model is an agent that acts in a world, and not for talking: send what it "
+                "observes to its signature 'act' (docs/serving.md shows how)"
+            )
         missing = {"initial_state", "observe", "answer"} - self._signatures.keys()
         if missing:
             raise ValueError(

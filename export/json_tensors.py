@@ -22,6 +22,7 @@ from lemn_tf.export.tensors import BOOL, DOUBLE, FLOAT, STRING, Arrays, Spec, fr
 
 _DEEPEST = 16
 _FLOATS = (FLOAT, DOUBLE)
+_LARGEST = float(np.finfo(np.float32).max)
 _KINDS = {"str": "a string", "dict": "an object", "list": "a list", "NoneType": "null"}
 
 
@@ -132,9 +133,8 @@ def _values(level: list, spec: Spec) -> list:
         other = next(value for value in level if type(value) not in wanted)
         raise invalid(f"input {spec.name!r}: expected {spec}; got {_kind(other)}")
     if spec.enum == FLOAT:
-        limit = float(np.finfo(np.float32).max)
         for value in level:
-            if abs(value) > limit and not (isinstance(value, float) and math.isinf(value)):
+            if abs(value) > _LARGEST and not (isinstance(value, float) and math.isinf(value)):
                 raise invalid(f"input {spec.name!r}: {shorten(value)} does not fit a float")
     return level
 

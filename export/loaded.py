@@ -10,6 +10,7 @@ import contextlib
 import functools
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ _LONGEST_WARM_UP = 600.0  # seconds
 _MOST_KINDS = 1024
 _QUICK = 0.05  # seconds
 _HELPERS = 8  # threads for calls whose time is watched
+_NODES = re.compile(r"\{\{function_node \S+?\}\} ?")
 _CODES = {code.value: code for code in Code}
 
 
@@ -65,7 +67,8 @@ class LoadedSignature:
         self._feeds = [spec.tensor for spec in self.inputs.values()]
         self._fetches = [spec.tensor for spec in self.outputs.values()]
         self._took: dict[tuple, float] = {}  # seconds of the last call, by shapes
-        self._counted = any(None in (spec.shape or ())[1:] for spec in self.inputs.values())
+        self.on_run: Callable[[int, float], None] | None = None  # told rows and seconds of calls
+        self._streams = [s for s in self.inputs.values() if None in (s.shape or ())[1:]]
 
     def _prepared(self) -> Callable[..., list[np.ndarray]]:
         with self._lock:
@@ -90,24 +93,24 @@ class LoadedSignature:
         """The batch size of a request; raises INVALID_ARGUMENT if its inputs disagree."""
         if not self.batches:
             return 1
-        sizes = {name: array.shape[0] for name, array in arrays.items()}
-        rows = min(sizes.values())
-        if rows != max(sizes.values()):
+        counts = {array.shape[0] for array in arrays.values()}
+        if len(counts) > 1:
+            sizes = {name: array.shape[0] for name, array in arrays.items()}
             most = max(sizes, key=sizes.__getitem__)
             least = min(sizes, key=sizes.__getitem__)
             raise invalid(
                 f"all inputs must have the same number of rows; got {sizes[least]} in input "
                 f"{least!r} and {sizes[most]} in input {most!r}"
             )
-        return rows
+        return counts.pop()
 
     def steps(self, arrays: Arrays) -> int:
         """The largest size, but for the rows, of a dimension where any size fits."""
         most = 1
-        for name, spec in self.inputs.items():
-            if spec.shape is not None and None in spec.shape[1:]:
-                sizes = zip(arrays[name].shape[1:], spec.shape[1:], strict=True)
-                most = max(most, *(size for size, want in sizes if want is None))
+        for spec in self._streams:
+            assert spec.shape is not None
+            sizes = zip(arrays[spec.name].shape[1:], spec.shape[1:], strict=True)
+            most = max(most, *(size for size, want in sizes if want is None))
         return most
 
     def __call__(self, arrays: Arrays, deadline: float | None = None) -> Arrays:
@@ -119,6 +122,7 @@ class LoadedSignature:
         """
         self._check_answer(arrays)
         values = [arrays[name] for name in self.inputs]
+        start = time.monotonic()
         try:
             if deadline is None or not self.loops:
                 results = (self._callable or self._prepared())(*values)
@@ -126,6 +130,8 @@ class LoadedSignature:
                 results = self._watched(values, deadline)
         except tf.errors.OpError as error:
             raise from_tensorflow(error, f"signature {self.name!r}") from error
+        if self.on_run is not None:
+            self.on_run(self.rows(arrays), time.monotonic() - start)
         return dict(zip(self.outputs, results, strict=True))
 
     def _watched(self, values: list[np.ndarray], deadline: float) -> list[np.ndarray]:
@@ -136,7 +142,7 @@ class LoadedSignature:
         """
         kind = tuple([value.shape for value in values])
         start = time.monotonic()
-        if self._counted and self._took.get(kind, _QUICK) < _QUICK:
+        if self._streams and self._took.get(kind, _QUICK) < _QUICK:
             results = (self._callable or self._prepared())(*values)
         else:
             left = max(int(1e3 * (deadline - start)), 1)
@@ -182,7 +188,8 @@ def from_tensorflow(error: tf.errors.OpError, where: str) -> ServingError:
     if isinstance(error, tf.errors.DeadlineExceededError):
         return late(f"{where}: not done before the deadline")
     message = (error.message or type(error).__name__).split("\n\t [[")[0]
-    message = " ".join(message.removeprefix("Graph execution error:").split())
+    message = _NODES.sub("", message).removeprefix("Graph execution error:")
+    message = " ".join(message.split())
     code = _CODES.get(error.error_code, Code.INTERNAL)
     return ServingError(code, f"{where}: {message}")
 

@@ -45,9 +45,12 @@ class Servable:
         item: what a caller sends as one item, by name.
         question: what a caller sends as a question, by name.
         encode: from items with any leading dimensions to entries with the same; None with `take`.
-        answer: from a memory and questions `[B, ...]` to outputs by name, all `[B, ...]`.
+        answer: from a memory and questions `[B, ...]` to outputs by name, all `[B, ...]`; None with
+            `act`.
         layers: owners of the weights and lookup tables; their weights make the fingerprint.
         identity: what else tells this model from others, such as its words; JSON values.
+        act: instead of all that has to do with questions, for an agent: from a memory and one item,
+            what it observes `[B, ...]`, to the memory after it and what the agent does, by name.
         present: from items to bool with the same leading dimensions, False for padding, which
             changes nothing; None if there is no padding.
         take: instead of `encode` and `present`, if an item may fill several slots, or depends on
@@ -70,9 +73,10 @@ class Servable:
     item: Specs
     question: Specs
     encode: Callable[[Tensors], Nest] | None
-    answer: Callable[[MemoryState, Tensors], Tensors]
+    answer: Callable[[MemoryState, Tensors], Tensors] | None
     layers: tuple[keras.layers.Layer, ...]
     identity: dict[str, Any]
+    act: Callable[[MemoryState, Tensors], tuple[MemoryState, Tensors]] | None = None
     present: Callable[[Tensors], tf.Tensor] | None = None
     take: Callable[[MemoryState, Tensors, Tensors], Taken] | None = None
     stream: Nest = ()

@@ -12,6 +12,10 @@ A server keeps nothing. The memory goes in and comes out of every call, as the t
     serving_default(sentences, question) -> answer, in one shot
     unknown_words(text)                  -> words that a reader of text does not know
 
+An agent has `initial_state` and, in place of all the others,
+
+    act(state, observation)              -> state, what it does, what it dropped
+
 Each signature that takes or gives a state has a twin, such as `observe_packed`, in which the state
 is one string by the name of `state` (`lemn_tf.export.packed`); `pack` and `unpack` convert.
 """
@@ -50,6 +54,25 @@ class Signature(NamedTuple):
 
 def flat_signatures(servable: Servable) -> dict[str, Signature]:
     """The signatures with the state as plainly named tensors."""
+    signatures = _of_reader(servable) if servable.act is None else _of_agent(servable)
+    # One trace of each, which the packed twin calls too.
+    return {
+        name: s._replace(function=tf.function(s.function, autograph=False))
+        for name, s in signatures.items()
+    }
+
+
+def _of_agent(servable: Servable) -> dict[str, Signature]:
+    run, batch = _Functions(servable), batched({"batch": tf.TensorSpec([], tf.int32)})
+    inputs = batched(servable.state) | batched(servable.item)
+    fresh = "what it knows before the first step, once for each element of batch"
+    return {  # the first is what a request means that names none
+        "act": Signature(run.act, inputs, "one step: what it does, and what it knows after it"),
+        "initial_state": Signature(run.initial_state, batch, fresh),
+    }
+
+
+def _of_reader(servable: Servable) -> dict[str, Signature]:
     state = batched(servable.state)
     item, items = batched(servable.item), batched(servable.item, steps=True)
     question = batched(servable.question)
@@ -85,11 +108,7 @@ def flat_signatures(servable: Servable) -> dict[str, Signature]:
         signatures["unknown_words"] = Signature(
             run.unknown_words, text, "names the words that the model has never seen"
         )
-    # One trace of each, which the packed twin calls too.
-    return {
-        name: s._replace(function=tf.function(s.function, autograph=False))
-        for name, s in signatures.items()
-    }
+    return signatures
 
 
 class _Functions:
@@ -107,6 +126,11 @@ class _Functions:
 
     def initial_state(self, inputs: Tensors) -> Tensors:
         return memory.to_flat(self.servable.initial_state(tf.size(inputs["batch"])))
+
+    def act(self, inputs: Tensors) -> Tensors:
+        raw = {name: inputs[name] for name in self.servable.item}
+        state, done = self.servable.act(self._read(inputs), raw)
+        return memory.to_flat(state) | done
 
     def observe(self, inputs: Tensors) -> Tensors:
         raw = {name: inputs[name] for name in self.servable.item}
@@ -203,7 +227,7 @@ def observe_one(
     mask = taken.mask
     if mask is not None:
         after = tf.nest.map_structure(lambda new, old: _where(mask, new, old), after, state)
-    return after, _record(decision, mask)
+    return after, record(decision, mask)
 
 
 def observe_many(
@@ -220,19 +244,19 @@ def observe_many(
         items = {name: tf.identity(x) for name, x in items.items()}
     taken = servable.taken(state, items, asked)
     after, decisions = servable.memory(taken.entries, initial_state=state, mask=taken.mask)
-    record = _record(decisions, taken.mask)
+    told = record(decisions, taken.mask)
     if servable.take is not None:
-        record["slots"] = _where(taken.mask, taken.entries["text"], tf.constant(""))
-    return after._replace(stream=taken.stream), record
+        told["slots"] = _where(taken.mask, taken.entries["text"], tf.constant(""))
+    return after._replace(stream=taken.stream), told
 
 
-def _record(decision: Decision, mask: tf.Tensor | None) -> Tensors:
+def record(decision: Decision, mask: tf.Tensor | None = None) -> Tensors:
     """What callers are told; padding evicts nothing (-1), takes no slot (-1), keeps all (1.0)."""
-    record = {"evicted": decision.evicted, "slot": decision.slot, "keep": decision.keep}
+    told = {"evicted": decision.evicted, "slot": decision.slot, "keep": decision.keep}
     if mask is None:
-        return record
+        return told
     blank = {"evicted": memory.EMPTY, "slot": -1, "keep": 1.0}
-    return {name: _where(mask, x, tf.constant(blank[name], x.dtype)) for name, x in record.items()}
+    return {name: _where(mask, x, tf.constant(blank[name], x.dtype)) for name, x in told.items()}
 
 
 def _where(mask: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:

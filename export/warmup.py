@@ -32,13 +32,14 @@ def examples(servable: Servable, signatures: dict[str, Signature]) -> dict[str, 
     state = run["initial_state"]({"batch": tf.constant([0])})
     told = {name: asked[name] for name in servable.asked}
     specs = {**servable.item, **{k: servable.question[of] for k, of in servable.asked.items()}}
-    state = run["observe"](state | _tensors(one | told, specs))
+    step = "observe" if servable.act is None else "act"
+    state = run[step](state | _tensors(one | told, specs))
     known = {name: state[name].numpy() for name in servable.state}
     known["state"] = run["pack"]({name: state[name] for name in servable.state})["state"].numpy()
     known |= {"batch": np.zeros([1], np.int32), "id": np.zeros([1], np.int64)}
     known["attention"] = np.full([1, servable.memory.slots], 1 / servable.memory.slots, np.float32)
     known |= one | many | asked
-    known["text"] = next(iter(asked.values()))
+    known["text"] = next(iter(asked.values()), None)
     return {
         name: {
             key: tf.constant(known[key], spec.dtype).numpy()

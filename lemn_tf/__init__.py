@@ -59,7 +59,7 @@ __all__ = [
 _MODULES = ("callbacks", "memory", "readers", "retention")
 """The public names that are modules."""
 _LATER = ("seeing",)
-"""Those that are loaded only when they are used: pictures are not needed to read."""
+"""Those that are loaded only when used; reading needs no pictures."""
 _NAMES = {
     "ActorCritic": "learning",
     "Decision": "retention",

@@ -50,13 +50,13 @@ class RetentionBoard(keras.callbacks.Callback):
     """Shows in TensorBoard what a model remembers while it learns: one event file for a training.
 
     Curves over all steps with phases marked; the error beside FIFO, LRU and the oracle (under
-    Custom Scalars); life-lines of a validation stream, what memory held when it was asked, the
-    regret of its drops and their ages; and the settings, to compare runs by. Nothing of it changes
-    the numbers of the training.
+    Custom Scalars); life-lines of a validation stream, what memory held at each question, the
+    regret of its drops and their ages; and the settings, to compare runs. None of this changes the
+    numbers of the training.
 
     Args:
         validation_data: a data set of episodes for a `StreamReader`, `(x, y)` for a model of your
-            own, or a function from the model to either; a batch of it is looked at.
+            own, or a function from the model to either; the board looks at one batch of it.
         every: epochs between two looks into the memory; curves are written after each.
         folder: where TensorBoard looks.
         hparams: settings to compare runs by.
@@ -83,7 +83,7 @@ class RetentionBoard(keras.callbacks.Callback):
     def in_phase(self, name: str, number: int, began: int) -> RetentionBoard:
         """The same board in the next phase of a training, which begins at that global step.
 
-        A training that went back, to try something else, goes on from the last step shown.
+        If training went back to try something else, the curve goes on from the last step shown.
         """
         self.named, self.began = (name, number), max(began, self.shown)
         if self.board is not None:

@@ -2,9 +2,9 @@
 
 A subcommand is a class with a `name`, a `help`, `add_arguments(parser)` and `run(arguments)`, one
 file each in `lemn_tf.commands`. `run` reports bad input as a `ValueError` or `OSError`: `main`
-prints the message, without a traceback, and exits with code 2. It also does the imports, so that
-help and typing mistakes are answered before TensorFlow is loaded. A command may have a `check` of
-its arguments too, which is called before that: it says which files are not there.
+prints the message, without a traceback, and exits with code 2. `run` also does the imports, so
+that help and typing mistakes are answered before TensorFlow is loaded. A command may also have a
+`check` of its arguments, which is called before that and reports missing files.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from lemn_tf.commands.presets import Presets
 from lemn_tf.commands.report import Report
 from lemn_tf.commands.reproduce import Reproduce
 from lemn_tf.commands.serve import Serve
+from lemn_tf.commands.sweep import Sweep
 from lemn_tf.commands.trace import Trace
 from lemn_tf.commands.train import Train
 
@@ -36,15 +37,20 @@ QUICKER = "--xla_llvm_disable_expensive_passes=true"
 EXTRAS = {
     name: f"pip install 'lemn_tf[{extra}]'"
     for extra, names in {
-        "serving": ("google", "grpc", "requests", "tensorflow_serving", "uvicorn"),
+        "serving": ("google", "grpc", "httptools", "requests", "tensorflow_serving", "uvicorn"),
         "mazes": ("PIL", "gymnasium", "numba"),
         "documents": ("tensorflow_text",),
+        "ray": ("ray",),
     }.items()
     for name in names
 }
 EXTRAS |= dict.fromkeys(
     ("tf_agents", "tf_keras", "tensorflow_probability", "gym"),
     "pip install --no-deps -r requirements-agents.txt",
+)
+EXTRAS |= dict.fromkeys(
+    ("popgym", "minigrid", "bsuite", "pygame", "dm_env", "immutabledict", "skimage"),
+    "docs/worlds.md says how: it must be installed without its dependencies",
 )
 """How to get the packages that only some commands need."""
 LIGHT = ("chat", "presets")
@@ -54,7 +60,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 class Command(Protocol):
-    """What a subcommand looks like."""
+    """The interface of a subcommand."""
 
     name: str
     help: str
@@ -77,6 +83,7 @@ COMMANDS: dict[str, Command] = {
         Trace(),
         Play(),
         Reproduce(),
+        Sweep(),
         Bench(),
         Export(),
         Serve(),
@@ -87,7 +94,7 @@ COMMANDS: dict[str, Command] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors begin like all others of the command."""
+    """A parser whose errors begin like all other messages of the command."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -129,12 +136,14 @@ def _import_tensorflow() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
-    arguments = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser().parse_args(given)
+    arguments.given = given  # to start further processes of the same command
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
-    # A program for each shape is meant: no warning about retracing.
+    # One program per shape is intended: no warning about retracing.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     command = COMMANDS[arguments.command]
     try:
@@ -143,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command not in LIGHT:
             _import_tensorflow()
         return command.run(arguments) or 0
-    except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
+    except BrokenPipeError:  # whoever reads our output has stopped, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModuleNotFoundError as error:
@@ -156,10 +165,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        named = error.filename is not None and error.strerror
+        said = f"{error.filename}: {error.strerror}" if named else error
+        print(f"lemn: error: {said}", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(f"lemn: error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as stopped:  # a run that was stopped says how to go on
+    except KeyboardInterrupt as stopped:  # the message says how to go on
         print(f"lemn: {str(stopped) or 'stopped'}", file=sys.stderr)
         return 130
 

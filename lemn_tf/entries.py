@@ -1,4 +1,4 @@
-"""What a live memory tells people: its entries, what became of a sentence, and a reply.
+"""What a live memory shows people: entries, what happened to a sentence, and replies.
 
 Plain values without TensorFlow: a client of a served memory uses them too.
 """
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Observation:
-    """What became of one sentence.
+    """What happened to one sentence.
 
     Attributes:
         entry: the sentence itself.

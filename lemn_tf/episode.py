@@ -16,8 +16,8 @@ Nest = Any
 class Episode(TypedDict):
     """A batch of B streams of up to T items, with Q questions each.
 
-    Items, questions and answers are what the reader makes of them: word ids, vectors, frames, or
-    nests of such, with the leading dimensions given here.
+    Items, questions and answers may be whatever the reader understands: word ids, vectors, frames,
+    or nests of such, with the leading dimensions given here.
     """
 
     items: Nest
@@ -31,11 +31,11 @@ class Episode(TypedDict):
     answers: Nest
     """`[B, Q, ...]`, what the reader should answer: see `Reader.loss`."""
     support: NotRequired[tf.Tensor]
-    """`[B, Q, K]` int32, the items that a question needs, -1 for padding: to evaluate by, and for
-    the clairvoyant bound, never to train on."""
+    """`[B, Q, K]` int32, the items that a question needs, -1 for padding: for evaluation and the
+    clairvoyant bound, never for training."""
     decisions: NotRequired[Decision]
-    """Of `[B, T, ...]`: what was evicted, if the streams have been read already, by a driver of
-    TF-Agents for example; the model then learns from that instead of acting itself."""
+    """Of `[B, T, ...]`: what was evicted, if something else has read the streams already, such as
+    a driver of TF-Agents; the model then learns from that instead of acting itself."""
 
 
 def random_past(
@@ -56,7 +56,7 @@ def random_past(
 
 
 def by_question(episode: Episode) -> Episode:
-    """Every question as a stream of its own, and known from the beginning: B * Q rows of one.
+    """Every question as a stream of its own, known from the beginning: B * Q rows with one each.
 
     Each item brings the question that will be asked, `asked`, for policies that are
     `question_aware`. Items must be dicts.

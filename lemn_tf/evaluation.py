@@ -14,9 +14,12 @@ import tensorflow as tf
 if TYPE_CHECKING:
     from lemn_tf.model import StreamReader
 
+ORACLE = "oracle"
+"""The policy that is the bound in a comparison."""
+
 
 def needed_at(support: tf.Tensor, ask_at: tf.Tensor, steps: int) -> tf.Tensor:
-    """For each item, the clocks at which a question will need it: what `oracle` looks at.
+    """For each item, the clocks at which a question will need it; `oracle` decides by them.
 
     Args:
         support: `[B, Q, K]` int, the items that answer each question.
@@ -42,7 +45,7 @@ def needed_at(support: tf.Tensor, ask_at: tf.Tensor, steps: int) -> tf.Tensor:
 
 
 def supported(kept: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
-    """`[B, Q]` bool: whether all that a question needed was in memory when it was asked.
+    """`[B, Q]` bool: whether everything a question needed was in memory when it was asked.
 
     Args:
         kept: `[B, Q, N]`, what was in memory at each question (`learning.rollout.kept_at`).
@@ -80,7 +83,7 @@ def rates(
     slots: int | None = None,
     jit_compile: bool = False,
 ) -> dict[str, Any]:
-    """Asks a model every question of some episodes.
+    """Scores a model on every question of some episodes.
 
     Args:
         model: acts greedily.
@@ -90,9 +93,9 @@ def rates(
 
     Returns:
         A dict: `error_rate` in percent, the number of `questions`, how many are `labelled` with
-        what they need, for how many percent of these all of it was in memory (`support_recall`),
-        how many percent of those were answered right (`right_if_supported`), and the model's
-        `policy` and `slots`. A rate of no questions is None.
+        what they need, the percentage of these that found all of it in memory (`support_recall`),
+        the percentage of those that were answered right (`right_if_supported`), and the model's
+        `policy` and `slots`. A rate over no questions is None.
     """
     outcome = tf.function(model.outcome, jit_compile=jit_compile)
     totals = dict.fromkeys(("questions", "right", "labelled", "supported", "both"), 0)
@@ -119,7 +122,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Scores models side by side, with the oracle over the first one's reader as the bound.
 
-    The oracle goes by labels. Unless every question has them there is no oracle and no regret.
+    The oracle needs labels: unless every question has them there is no oracle and no regret.
 
     Args:
         models: by name.
@@ -129,18 +132,23 @@ def compare(
         For each model, and last for the oracle, a dict: its `name`, its score, and its `regret`,
         the error above the oracle's in percent or None.
     """
-    rows = [{"name": name, **score(model), "regret": None} for name, model in models.items()]
-    if rows[0]["labelled"] < rows[0]["questions"]:
-        return rows
-    oracle = next(iter(models.values())).with_policy("oracle")
-    rows.append({"name": "oracle", **score(oracle)})
+    rows = [{"name": name, **score(model)} for name, model in models.items()]
+    if rows[0]["labelled"] == rows[0]["questions"]:
+        oracle = next(iter(models.values())).with_policy(ORACLE)
+        rows.append({"name": ORACLE, **score(oracle)})
+    return with_regret(rows)
+
+
+def with_regret(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Adds each row's `regret`, which is None unless the last row is the oracle's."""
+    bound = rows[-1]["error_rate"] if rows[-1]["name"] == ORACLE else None
     for row in rows:
-        row["regret"] = round(row["error_rate"] - rows[-1]["error_rate"], 3)
+        row["regret"] = None if bound is None else round(row["error_rate"] - bound, 3)
     return rows
 
 
 def with_rule(model: StreamReader, policy: str) -> StreamReader:
-    """The model's reader over a memory with a rule; the model itself if the policy is its own.
+    """The model's reader over a memory with a rule, or the model itself if it has that policy.
 
     Args:
         model: a trained one.

@@ -1,19 +1,41 @@
-"""Whole-or-nothing writes: a file is either as it was before, or as it was meant to be."""
+"""Whole-or-nothing writes: a file is either unchanged or complete.
+
+Also reads JSON, and says which file is damaged.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+
+def room_for(*paths: str | os.PathLike | None) -> None:
+    """Raises unless a file can be written to each path that is not None: its folder must exist.
+
+    Example:
+
+    >>> room_for("no-such-folder/note.txt")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] the folder for it is not there: 'no-such-folder/note.txt'
+    """
+    for path in [Path(path) for path in paths if path is not None]:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "expected a file, found a folder", str(path))
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "the folder for it is not there", str(path))
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """A temporary path to write to, which takes the place of `path` if all goes well.
+    """A temporary path to write to, which replaces `path` if all goes well.
 
-    The temporary file lies in the same folder, keeps the ending of the name, and is removed where
+    The temporary file is in the same folder, keeps the ending of the name, and is removed if
     something fails. What was written is on the disk before the name changes.
 
     Example:
@@ -26,6 +48,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     'whole'
     """
     path = Path(path)
+    room_for(path)
     temporary = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     try:
         yield temporary
@@ -40,3 +63,13 @@ def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
     """Writes a file, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def parsed(path: str | os.PathLike, text: str) -> Any:
+    """Parses JSON from a file of a run, or a line of one; the error names the file."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): repair it, or choose another folder"
+        ) from None

@@ -1,7 +1,7 @@
 """EpisodicMemory: N slots and a policy, as one Keras layer.
 
-One step apart from the loop, as in Keras' recurrent layers: `observe` takes in one item, `call`
-a whole stream, and both give the same memory.
+The step is separate from the loop, as in Keras' recurrent layers: `observe` takes in one item,
+`call` a whole stream, and both give the same memory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.src.backend.common import global_state
 
 from lemn_tf import memory, retention, streams, tape
 from lemn_tf.memory import MemoryState
@@ -26,7 +27,7 @@ class EpisodicMemory(keras.layers.Layer):
     """A memory of N slots over an endless stream, with a policy that chooses what it forgets.
 
     Args:
-        slots: N in the paper. Not baked into any weight: change it at will.
+        slots: N in the paper. No weight depends on it, so it can change at any time.
         policy: a name (`lemn_tf.retention.names()`) or a `RetentionPolicy`.
         encoder: layer from entries `[..., d1, ...]` to vectors `[..., D]`, phi in the paper: what
             the policy sees of an entry. Default: entries are single vectors and seen as they are.
@@ -34,8 +35,8 @@ class EpisodicMemory(keras.layers.Layer):
     Call arguments:
         items: nest of `[B, T, ...]`, the stream; ragged in T, or padded and masked.
         initial_state: the `MemoryState` to continue from; default an empty one.
-        mask: `[B, T]` bool, False for padding, which changes nothing. A mask that comes with the
-            items, as Keras' `Masking` gives, is respected.
+        mask: `[B, T]` bool, False for padding, which changes nothing. A mask that Keras attached
+        to the items, as `Masking` does, counts too.
         training: sample evictions instead of taking the likeliest, if the policy learns.
         seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
         after_step: called with the step and the memory after it; returns the memory with other
@@ -75,8 +76,8 @@ class EpisodicMemory(keras.layers.Layer):
         self._item = None
 
     def build(self, items_shape):
-        # With an encoder the policy is built when the first entries have been encoded: only then
-        # is their width known. On loading, Keras builds it from its own configuration.
+        # With an encoder the policy is built once the first entries are encoded: only then is
+        # their width known. On loading, Keras builds it from its own configuration.
         if self.encoder is None and not isinstance(items_shape, dict):
             if len(items_shape) != 3 or items_shape[-1] is None:
                 raise ValueError(
@@ -96,14 +97,14 @@ class EpisodicMemory(keras.layers.Layer):
     def encode(self, entries: Nest) -> tf.Tensor:
         """phi: what the policy sees of entries with any leading dimensions, `[..., D]`.
 
-        NaN, infinity and numbers beyond `streams.LARGEST` are seen as 0, so that one bad item
-        spoils nothing but itself; the entry is kept as it was given.
+        NaN, infinity and numbers beyond `streams.LARGEST` are seen as 0, so that a bad item
+        affects nothing else; the entry itself is kept unchanged.
         """
         clairvoyant = self.policy.clairvoyant and self.encoder is None
         if self.encoder is not None:
             vectors = streams.sound(self.encoder(tf.nest.map_structure(streams.sound, entries)))
         elif clairvoyant and tf.is_tensor(entries) and entries.dtype != tf.string:
-            vectors = entries  # clocks: exact in their own type only
+            vectors = entries  # clocks, which are exact only in their own type
         elif tf.is_tensor(entries) and entries.dtype.is_floating:
             vectors = streams.sound(tf.cast(entries, self.policy.compute_dtype))
         else:
@@ -131,18 +132,20 @@ class EpisodicMemory(keras.layers.Layer):
         >>> remember = EpisodicMemory(slots=3, policy="lifo")
         >>> remember.initial_state(2, tf.TensorSpec([4])).entries.shape
         TensorShape([2, 3, 4])
+        >>> state = remember.initial_state(2, slots=7)
+        >>> remember.observe(state, tf.zeros([2, 4]))[0].entries.shape
+        TensorShape([2, 7, 4])
         """
         item = self._item if item is None else item
         if item is None:
             raise ValueError(
-                "the layer has not seen an item yet: say what they are, for example "
+                "the layer has not seen an item yet: say what kind to expect, for example "
                 "initial_state(batch, item=tf.TensorSpec([20]))"
             )
         one = memory.empty(1, 1, item)
         self._check_vectors(self.encode(one.entries), one.entries, 2)
-        slots = self.slots if slots is None else slots
         self._item = item
-        return memory.empty(batch, slots, item, self.policy.carry_spec())
+        return memory.empty(batch, slots or self.slots, item, self.policy.carry_spec())
 
     def _check_vectors(self, vectors: tf.Tensor, entries: Nest, leading: int) -> None:
         if vectors.shape.rank != leading + 1:
@@ -204,7 +207,7 @@ class EpisodicMemory(keras.layers.Layer):
     def step(
         self, vectors: tf.Tensor, cells: MemoryState, seed: tf.Tensor | None = None
     ) -> tuple[MemoryState, tf.Tensor, tf.Tensor]:
-        """The heart of `observe` and `call`, for entries that have been encoded already.
+        """The step that `observe` and `call` share, for entries that are encoded already.
 
         Args:
             vectors: `[B, N + 1, D]`, the candidates as the policy sees them.
@@ -284,8 +287,8 @@ class EpisodicMemory(keras.layers.Layer):
 
     def _live(self, state, vectors, items, mask, seed, after_step, ask_at):
         """The loop over the stream: what `call` returns."""
-        # Inside the loop an entry is its place in `pool` and its vector: entries of any size are
-        # moved once, at the end, and encoded once, before.
+        # Inside the loop an entry is its index in `pool` and its vector, so that entries are
+        # encoded once, before the loop, and moved once, after it.
         pool = tf.nest.map_structure(lambda a, b: tf.concat([a, b], 1), state.entries, items)
         held = state._replace(
             entries=(
@@ -308,7 +311,7 @@ class EpisodicMemory(keras.layers.Layer):
                 full = after._replace(entries=streams.take(pool, after.entries[0]))
                 after = after_step(t, full)._replace(entries=after.entries)
             new = (cells.ids, logits, slot, after.ids, after.entries[0])
-            new = zip(record, new, strict=False)  # the last two only for questions along the way
+            new = zip(record, new, strict=False)  # the last two only with ask_at
             return t + 1, after, tuple(array.write(t, x) for array, x in new)
 
         static = tf.nest.flatten(items)[0].shape[1]
@@ -343,13 +346,13 @@ class EpisodicMemory(keras.layers.Layer):
         the very same steps in one batch, with gradients.
 
         Args:
-            vectors: `[B, T, D]`, the encoded stream, which began with an empty memory. Padding,
-                if any, must stand at the end.
+            vectors: `[B, T, D]`, the encoded stream, which began with an empty memory; any
+                padding is at the end.
             decisions: what `call` returned for it.
             seed: the seed given to `call`.
 
         Returns:
-            `Scores` of `[B, T, ...]`. Only where `decisions.free` did the logits decide.
+            `Scores` of `[B, T, ...]`. The logits decided only where `decisions.free`.
         """
         ids = decisions.ids
         cells = Cells(
@@ -364,8 +367,8 @@ class EpisodicMemory(keras.layers.Layer):
         return {
             **super().get_config(),
             "slots": self.slots,
-            "policy": keras.saving.serialize_keras_object(self.policy),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "policy": _serialized(self.policy),
+            "encoder": _serialized(self.encoder),
         }
 
     @classmethod
@@ -376,3 +379,14 @@ class EpisodicMemory(keras.layers.Layer):
 
     def compute_mask(self, inputs, previous_mask=None):
         return None  # what follows reads a memory: see `MemoryState.filled`
+
+
+def _serialized(part: Any) -> Any:
+    """The configuration of a part that other layers of the same model may use as well.
+
+    Keras marks a shared layer only in the first configuration it made of it. By then that one has
+    been copied into this layer's configuration, so the mark is set here.
+    """
+    config = keras.saving.serialize_keras_object(part)
+    sharing = global_state.get_global_attribute("shared_objects/id_to_config_map") is not None
+    return {**config, "shared_object_id": id(part)} if sharing and part is not None else config

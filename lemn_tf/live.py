@@ -29,7 +29,7 @@ class LiveReader:
 
     Args:
         model: trained, with a `Vocabulary`, or with what `text` needs.
-        text: how it takes in text and answers; default `Sentences(model, **options)`.
+        text: how text goes in and answers come out; default `Sentences(model, **options)`.
         sink: called with every `Entry` that leaves the memory, so that nothing is lost silently;
             `lemn_tf.seeing.FileSink` writes them to a file.
         **options: of `lemn_tf.sentences.Sentences`: `length`, `question_length`, `text_limit`.
@@ -53,7 +53,7 @@ class LiveReader:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything, also what was expected to be asked."""
+        """Forgets everything, including an expected question."""
         self.state: MemoryState = self._text.initial_state(1)
         self._keep: dict[int, float] = {}
         self._expected: str | None = None
@@ -63,7 +63,7 @@ class LiveReader:
         _check_text("a question", question)
         if not self._text.aware:
             raise ValueError(
-                f"policy {self.model.memory.policy.name!r} does not go by the question: just ask"
+                f"policy {self.model.memory.policy.name!r} does not use the question: just ask"
             )
         self._expected = question
 
@@ -73,25 +73,26 @@ class LiveReader:
         Args:
             text: the sentence.
             pin: keep it whatever comes.
-            dry_run: only say what would become of it; the memory stays as it is.
+            dry_run: only say what would happen; the memory stays as it is.
 
         Returns:
-            What became of it (of its last slot, if it fills several), and what was dropped for it.
+            What happened to it (to its last slot, if it fills several), and what was dropped for
+            it.
         """
         return self.observe_many([text], pin, dry_run)[-1]
 
     def observe_many(
         self, texts: Sequence[str], pin: bool = False, dry_run: bool = False
     ) -> list[Observation]:
-        """Takes in texts in their order, for a reader of documents of any length.
+        """Takes in texts in order; for a reader of documents they may have any length.
 
         Args:
             texts: sentences, or paragraphs.
-            pin: keep them whatever comes, as far as they were stored.
-            dry_run: only say what would become of them; the memory stays as it is.
+            pin: keep what was stored of them whatever comes.
+            dry_run: only say what would happen; the memory stays as it is.
 
         Returns:
-            What became of each slot that they filled, and what was dropped for it.
+            What happened to each slot that they filled, and what was dropped for it.
         """
         for text in texts:
             _check_text("a sentence", text)
@@ -123,13 +124,13 @@ class LiveReader:
         return seen
 
     def _asked(self, questions: Sequence[str] = ()) -> tf.Tensor | None:
-        """The questions `[B]` that the policy is told, if it wants to know."""
+        """The questions `[B]` for a policy that needs them, else None."""
         if not self._text.aware:
             return None
         asked = list(questions) or ([self._expected] if self._expected else [])
         if not asked:
             raise ValueError(
-                f"policy {self.model.memory.policy.name!r} goes by the question: say what will be "
+                f"policy {self.model.memory.policy.name!r} needs the question: say what will be "
                 "asked first, expect(question)"
             )
         return tf.constant(asked)
@@ -160,7 +161,7 @@ class LiveReader:
         ]
 
     def unknown_words(self, text: str) -> list[str]:
-        """The words of a text that the model has never seen."""
+        """The words of a text that the model does not know."""
         return self._text.unknown(text)
 
     def predict(self, streams: Sequence[Sequence[str]], questions: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ resumed gives the same numbers as one that was not.
 from __future__ import annotations
 
 import abc
+import ctypes
 import dataclasses
 import fcntl
 import io
@@ -40,10 +41,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from lemn_tf.files import replacing, write_atomically
+from lemn_tf.files import parsed, replacing, write_atomically
+from lemn_tf.learning.workers import WorkerLost
 
+HISTORY = "history.jsonl"
 FILES = "files"
-"""The key of a config for paths, as they were given: what is in the files counts, not where."""
+"""The key in a config for paths as given; only the contents of the files must match."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -62,14 +65,12 @@ class Run:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._checkpoint = self.folder / "checkpoint.npz"
-        self._history = self.folder / "history.jsonl"
+        self._history = self.folder / HISTORY
         self._claim()
         path = self.folder / "config.json"
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.exists():
-            found, wanted = _read_json(path, path.read_text()), json.loads(text)
-            keys = {*found, *wanted} - {FILES}
-            changed = sorted(key for key in keys if found.get(key) != wanted.get(key))
+            changed = differing(parsed(path, path.read_text()), json.loads(text))
             if changed:
                 raise ValueError(
                     f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
@@ -78,8 +79,8 @@ class Run:
         write_atomically(path, text)
 
     def _claim(self) -> None:
-        """Takes the folder for this process; the system gives it back when the process ends."""
-        self._lock = open(self.folder / ".lock", "w")  # noqa: SIM115 (held while the run is)
+        """Locks the folder for this process; the system unlocks it when the process ends."""
+        self._lock = open(self.folder / ".lock", "w")  # noqa: SIM115 (held as long as the run)
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -111,11 +112,8 @@ class Run:
             file.write(json.dumps(line) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
-        """The lines of the history, without a last one that a killed process left unfinished."""
-        if not self._history.exists():
-            return []
-        lines = self._history.read_text().splitlines()
-        return [_read_json(self._history, line) for line in lines if line.endswith("}")]
+        """The lines of the history."""
+        return history(self.folder)
 
     def keep_history(self, count: int) -> None:
         """Drops all lines but the first `count`: what came after will be written again."""
@@ -123,13 +121,35 @@ class Run:
         write_atomically(self._history, "".join(kept))
 
 
-def _read_json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged ({error}): repair it, or choose another folder"
-        ) from None
+def history(folder: str | os.PathLike) -> list[dict[str, Any]]:
+    """The lines of a run's history; none without a run.
+
+    A killed process may leave an unfinished last line, which is left out.
+    """
+    path = Path(folder) / HISTORY
+    lines = path.read_text().splitlines() if path.exists() else []
+    if lines and not lines[-1].endswith("}"):
+        del lines[-1]
+    return [parsed(path, line) for line in lines]
+
+
+def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The keys in which two configs of runs differ, `FILES` aside."""
+    keys = {*one, *other} - {FILES}
+    return sorted(key for key in keys if one.get(key) != other.get(key))
+
+
+def is_claimed(folder: str | os.PathLike) -> bool:
+    """Whether a process is training in a folder at this moment."""
+    path = Path(folder) / ".lock"
+    if not path.exists():
+        return False
+    with open(path, "a") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def save_arrays(path: str | os.PathLike, *arrays: np.ndarray, **named: np.ndarray) -> None:
@@ -144,8 +164,8 @@ class Trainee(abc.ABC):
 
     Args:
         model: its weights are trained, and in the end are those that validated best.
-        position: the whole numbers that say how far training is, such as `{"update": 0}`;
-            `advance` counts them up, and checkpoints keep them.
+        position: whole numbers that say how far training is, such as `{"update": 0}`; `advance`
+            increases them, and checkpoints keep them.
     """
 
     file = "model.keras"
@@ -170,16 +190,16 @@ class Trainee(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, line: dict[str, Any]) -> tuple[float, ...] | None:
-        """How good the validation in a line is, larger is better; None if it does not count."""
+        """How good the validation in a line is (larger is better); None if it does not count."""
 
     @abc.abstractmethod
     def where(self) -> str:
         """The position in words, such as "60 of 90 frames"."""
 
     def settle(self) -> bool:
-        """Called when Ctrl-C stopped `advance`: whether training can go on from right here.
+        """Called when `advance` was stopped: whether training can go on from exactly here.
 
-        If not, the run goes on from its last validation.
+        Ctrl-C or a lost worker stops it. If False, the run goes on from its last validation.
         """
         return False
 
@@ -192,13 +212,13 @@ class Trainee(abc.ABC):
         return keras.saving.load_model(path, compile=False).get_weights()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that is needed to go on."""
+        """Everything needed to go on, as arrays."""
         arrays = {f"weight/{i}": w for i, w in enumerate(self.model.get_weights())}
         arrays |= {f"optimizer/{i}": v.numpy() for i, v in enumerate(self.optimizer.variables)}
         return arrays | {f"progress/{k}": np.asarray(v) for k, v in self.position.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Goes to where `arrays` was called."""
+        """Restores what `arrays` returned."""
         self.position.update({name: int(arrays[f"progress/{name}"]) for name in self.position})
         self.model.set_weights([arrays[f"weight/{i}"] for i in range(len(self.model.weights))])
         for i, variable in enumerate(self.optimizer.variables):
@@ -207,28 +227,41 @@ class Trainee(abc.ABC):
 
 @dataclasses.dataclass
 class Standing:
-    """How a run stands: seconds spent, the best rank so far, and the lines of its history."""
+    """The progress of a run: seconds spent, the best rank so far, and the lines of its history."""
 
     seconds: float = 0.0
     best: tuple[float, ...] = (-math.inf,)
     lines: int = 0
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """As the checkpoint keeps it."""
+        """As arrays for the checkpoint."""
         return {f"progress/{name}": np.asarray(value) for name, value in vars(self).items()}
 
     @classmethod
     def restored(cls, arrays: dict[str, np.ndarray], lines: int) -> Standing:
-        """As it was; `lines` for checkpoints of older versions, which do not say how many."""
+        """From the arrays; `lines` is for older checkpoints, which do not say how many."""
         best = np.atleast_1d(arrays["progress/best"]).tolist()
         lines = int(arrays.get("progress/lines", lines))
         return cls(float(arrays["progress/seconds"]), tuple(best), lines)
 
 
+def hold_memory() -> None:
+    """Makes the C library keep freed memory for the next update.
+
+    Each update allocates and frees the same large buffers. By default they go back to the system
+    each time and return as zeroed pages, with one page fault each: a fifth of the time of a maze
+    update.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
+    if mallopt is not None:
+        mallopt(-4, 0)  # M_MMAP_MAX: no buffer gets its own mapping
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: nothing goes back to the system
+
+
 def run_loop(
     trainee: Trainee, run: Run | None = None, show: Callable[[dict[str, Any]], None] | None = None
 ) -> Standing:
-    """Trains to the end; goes on where `run` stands.
+    """Trains to the end; goes on where `run` stopped.
 
     Args:
         trainee: what is trained; in the end its model has the weights that validated best.
@@ -236,11 +269,13 @@ def run_loop(
         show: called with every line of the history.
 
     Returns:
-        How the run stands at the end.
+        The run's standing at the end.
 
     Raises:
         Interrupted: on Ctrl-C, if there is a `run`.
+        WorkerLost: another worker was lost; its message says the same.
     """
+    hold_memory()
     standing, weights = _begin(trainee, run)
     kept, began = trainee.where(), time.time()
     before = _stop_on_sigterm()
@@ -260,7 +295,7 @@ def run_loop(
             if run is not None:
                 _keep(run, trainee, standing, line, better)
                 kept = trainee.where()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, WorkerLost) as end:
         if run is None:
             raise
         stopped = trainee.where()
@@ -269,10 +304,13 @@ def run_loop(
             run.save(trainee.arrays() | standing.arrays())
             kept = stopped = trainee.where()
         since = "" if kept == stopped else f" as of {kept}"
-        raise Interrupted(
+        said = (
             f"stopped after {stopped}; saved{since} in {run.folder}: "
             "run the same command again to go on"
-        ) from None
+        )
+        if isinstance(end, WorkerLost):
+            raise WorkerLost(f"{end}; {said}") from None
+        raise Interrupted(said) from None
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
@@ -281,13 +319,13 @@ def run_loop(
 
 
 def _begin(trainee: Trainee, run: Run | None) -> tuple[Standing, list[np.ndarray]]:
-    """Goes to where the run stands; how it stands, and the best weights so far."""
+    """Restores the run's checkpoint; returns its standing and the best weights so far."""
     weights = trainee.model.get_weights()
     saved = run.load() if run is not None else None
     if run is None:
         return Standing(), weights
     if saved is None:
-        run.keep_history(0)  # of a process that was killed before its first checkpoint
+        run.keep_history(0)  # from a process that was killed before its first checkpoint
         return Standing(), weights
     trainee.restore(saved)
     standing = Standing.restored(saved, len(run.history()))
@@ -298,7 +336,7 @@ def _begin(trainee: Trainee, run: Run | None) -> tuple[Standing, list[np.ndarray
 
 
 def _stop_on_sigterm() -> Any:
-    """Makes SIGTERM stop a run as Ctrl-C does; returns the previous handler, None if it cannot."""
+    """Makes SIGTERM stop a run like Ctrl-C; returns the previous handler, or None if it cannot."""
     if threading.current_thread() is not threading.main_thread():
         return None  # only the main thread may handle signals
 
@@ -311,7 +349,7 @@ def _stop_on_sigterm() -> Any:
 def _keep(
     run: Run, trainee: Trainee, standing: Standing, line: dict[str, Any], better: bool
 ) -> None:
-    """Writes what a validation leaves: its line, the model if it is the best, the checkpoint."""
+    """Writes the results of a validation: its line, a new best model, the checkpoint."""
     run.log(line)
     standing.lines += 1
     if better:

@@ -4,9 +4,9 @@
     model.compile(keras.optimizers.Adam(3e-3))
     model.fit(train, validation_data=valid, callbacks=[RetentionBoard(valid)])
 
-An update acts first and learns after. `act` runs the policy over the stream without gradients and
-keeps only integers: who was a candidate at each step, and who left. Everything else is then
-computed for all time steps at once from what was recorded.
+An update acts first and learns afterwards. `act` runs the policy over the stream without gradients
+and records only integers: who was a candidate at each step, and who left. Everything else is then
+computed from this record for all time steps at once.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class StreamReader(RetentionTrainer):
         slots: N in the paper.
         policy: name or object of the retention policy.
         vocabulary: optional `lemn_tf.text.Vocabulary`, kept with the model for text in and out.
-        item: nest of `tf.TensorSpec`, one item of a stream. Default: what the reader says, or what
-            the model is first called with.
+        item: nest of `tf.TensorSpec`, one item of a stream. Default: what the reader declares, or
+            what the model is first called with.
 
     Call arguments:
         episode: an `Episode`; of it `items`, `length`, `questions` and `ask_at` are read.
@@ -64,7 +64,7 @@ class StreamReader(RetentionTrainer):
         self.vocabulary = vocabulary
         policy = retention.get(policy)
         view = PolicyView(reader, policy.meet(reader), name="view")
-        encoder = None if policy.clairvoyant else view  # it sees the future, not the entries
+        encoder = None if policy.clairvoyant else view  # it sees the future instead of the entries
         self.memory = EpisodicMemory(slots, policy, encoder, name="memory")
         self.critic = keras.layers.Dense(1, name="critic")
         self.reader_loss = None
@@ -76,7 +76,7 @@ class StreamReader(RetentionTrainer):
             self._create_weights()
 
     def _create_weights(self):
-        """Creates every weight: the sizes are known from the reader and the kind of item."""
+        """Creates every weight; reader and item determine the sizes."""
         with tf.init_scope():
             spec = tf.TensorSpec([1]) if self.clairvoyant else self.item
             items = memory.empty(1, 1, spec).entries
@@ -87,7 +87,7 @@ class StreamReader(RetentionTrainer):
         self.built = True
 
     def build(self, shapes=None):
-        """Creates the weights when the model is first called, if they are not there yet."""
+        """Creates the weights on the first call, unless they exist."""
 
     def _meet(self, episode: Episode):
         if self.built and self.item is not None:
@@ -98,7 +98,7 @@ class StreamReader(RetentionTrainer):
 
     @property
     def clairvoyant(self) -> bool:
-        """Whether the policy is told what will be asked."""
+        """Whether the policy sees the question beforehand."""
         return self.memory.policy.clairvoyant
 
     def with_policy(self, policy: str | RetentionPolicy, slots: int | None = None) -> StreamReader:
@@ -199,7 +199,7 @@ class StreamReader(RetentionTrainer):
                 `jit_compile`) and of `keras.Model.compile`.
         """
         if retention == "hindsight" and (acting is not None or not self.learns):
-            retention = None  # the default, where there is nothing to train
+            retention = None  # the default, but there is nothing to train
         if retention and not self.learns:
             raise ValueError(f"policy {self.memory.policy.name!r} has nothing to learn")
         if retention and acting is not None:
@@ -317,7 +317,7 @@ class StreamReader(RetentionTrainer):
     # -- evaluating -------------------------------------------------------------------------------
 
     def outcome(self, episode: Episode, slots: int | None = None, seed: tf.Tensor | None = None):
-        """Counts of one batch, acting greedily.
+        """Counts for one batch, acting greedily.
 
         Returns:
             A dict: questions, right answers; questions that are labelled with what they need, those
@@ -363,11 +363,11 @@ class StreamReader(RetentionTrainer):
     # -- saving -----------------------------------------------------------------------------------
 
     def get_compile_config(self):
-        """None: how a model is trained is not saved with it; `compile` a loaded one again."""
+        """None: how a model is trained is not saved; call `compile` again after loading."""
 
     def get_config(self):
         policy = keras.saving.serialize_keras_object(self.memory.policy)
-        policy.pop("build_config", None)  # it is built when it has met the reader
+        policy.pop("build_config", None)  # it is built once it has met the reader
         config = {
             **super().get_config(),
             "reader": keras.saving.serialize_keras_object(self.reader),

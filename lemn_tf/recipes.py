@@ -2,15 +2,15 @@
 
 A recipe is a list of phases. `lemn` is ours: the reader first learns to answer at all (linear
 start, random parts of whole stories), then policy and reader learn together, the reader still half
-of the time on random parts so that the two do not co-adapt. The policy first learns with ten slots,
-then with fewer: it can see what two facts are worth together only while both are still in memory.
-At first it learns from the stories as they are, in the end from stories with names exchanged, which
-keeps it from learning them by heart. `a2c` is used instead where the actor-critic alone trains the
-policy: it learns with five slots, where enough answers go wrong to learn from, for a long time at a
-constant rate, and at a falling rate in the end with the slots it is meant for.
-`paper` is the procedure of the paper: the reader is pretrained under FIFO, then everything learns
-jointly by actor-critic. The paper has 50,000 and 200,000 steps and does not say how many episodes a
-step has; ours are 12,500 and 6,250 updates of 32 episodes.
+of the time on random parts so that the two do not co-adapt. The policy first learns with ten
+slots, then with fewer: it can see what two facts are worth together only while both are still in
+memory. At first it learns from the stories as they are; at the end names are exchanged, which
+keeps it from learning them by heart. `a2c` replaces it when the actor-critic alone trains the
+policy. It learns with five slots, where enough answers are wrong to learn from, for a long time at
+a constant rate, and then at a falling rate with its own number of slots. `paper` is the procedure
+of the paper: the reader is pretrained under FIFO, then everything learns jointly by actor-critic.
+The paper has 50,000 and 200,000 steps and does not say how many episodes a step has; ours are
+12,500 and 6,250 updates of 32 episodes.
 
 >>> [phase.name for phase in get("lemn")]
 ['linear start', 'reader', 'roomy', 'policy', 'polish']
@@ -21,9 +21,10 @@ step has; ours are 12,500 and 6,250 updates of 32 episodes.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lemn_tf.retention import RetentionPolicy
+if TYPE_CHECKING:
+    from lemn_tf.retention import RetentionPolicy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +46,13 @@ class Phase:
         acting: another policy that acts in this phase, such as "fifo"; None for the model's own.
         slots: size of the memory while the phase trains, if larger than the model's own.
         at_most: size of the memory while the phase trains, if smaller than the model's own.
+        sizes: several sizes of the memory, of which each update draws one; empty for one size.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
         discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
         reward: of the actor-critic, "sign" (+1 / -1 for an answer) or "probability".
-        rollouts: how often an update runs through each of its stories: the actor-critic then
-            judges an action by how the other rollouts of the same story went.
-        rename: whether names are exchanged at random, where the data knows how.
+        rollouts: how often an update plays each of its stories; the actor-critic then compares an
+            action with the other rollouts of the same story.
+        rename: whether names are exchanged at random, if the data allows it.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Phase:
     acting: str | None = None
     slots: int | None = None
     at_most: int | None = None
+    sizes: tuple[int, ...] = ()
     objectives: tuple[str, ...] = ()
     discount: float = 0.98
     entropy: float = 0.1
@@ -127,7 +130,7 @@ RECIPES = {
 """The known recipes by name."""
 
 RESTART = 1_000_003
-"""What is added to a seed where a training begins again: no one counts seeds that far."""
+"""Added to a seed when a training starts again; larger than any seed in use."""
 
 WIDE = ("a2c",)
 """Recipes under which a policy with an h makes it as wide as d, unless another width is given."""
@@ -145,9 +148,9 @@ def chosen(recipe: str, trainer: str | None = None) -> str:
 
 
 def suited(recipe: str, policy: RetentionPolicy) -> dict[str, Any]:
-    """Changes to a recipe that suit its policy (`policy.suited`).
+    """The policy's own changes to a recipe (`policy.suited`).
 
-    The paper's procedure stays as the paper has it.
+    The paper's procedure is not changed.
 
     Example:
 
@@ -171,8 +174,8 @@ def get(
         recipe: a name in `RECIPES`, or the phases themselves.
         trainer: "a2c", "hindsight" or "both" for the phases that train the policy.
         episodes: new lengths by name of phase.
-        slots: of the memory it is for. Phases that would give it no more room are left out, and
-            the next phase gets their episodes; 0 keeps them all.
+        slots: of the memory. Phases with extra room are left out if they would not have more
+            slots, and the next phase gets their episodes; 0 keeps them all.
         **changes: new values for the fields of those phases that train the policy.
     """
     if isinstance(recipe, str):
@@ -225,17 +228,19 @@ def reader_phases(recipe: str | tuple[Phase, ...]) -> int:
 def settled(phases: tuple[Phase, ...], first: int, episodes: int) -> tuple[Phase, ...]:
     """The phases with one more for the reader after the first `first`, if it has any episodes.
 
-    In it the reader learns from larger parts of the stories, at a falling rate.
+    In it the reader learns from larger parts of the stories, at a falling rate. In it and in the
+    phase before, names are exchanged: a reader that learns for long learns stories by heart.
     """
     if not episodes:
         return phases
+    reader = dataclasses.replace(phases[first - 1], rename=True)
     changes: dict[str, Any] = {"final_rate": 0.03, "keep_share": (0.8, 1.0)}
-    more = dataclasses.replace(phases[first - 1], name="settle", episodes=episodes, **changes)
-    return (*phases[:first], more, *phases[first:])
+    more = dataclasses.replace(reader, name="settle", episodes=episodes, **changes)
+    return (*phases[: first - 1], reader, more, *phases[first:])
 
 
 def without_policy(recipe: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """The recipe for a policy with nothing to learn: its reader still gets used to it."""
+    """The recipe for a policy with nothing to learn: its reader still adapts to it."""
     return tuple(dataclasses.replace(phase, objectives=()) for phase in recipe)
 
 
@@ -252,3 +257,9 @@ def policy_lengths(
     learning = [phase for phase in get(recipe, slots=slots) if phase.objectives]
     total = sum(phase.episodes for phase in learning)
     return {phase.name: max(1, episodes * phase.episodes // total) for phase in learning}
+
+
+def check_shards(shards: int, batch_size: int) -> None:
+    """Raises unless a batch can be divided into that many equal shards."""
+    if batch_size % shards:
+        raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")

@@ -7,11 +7,16 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import io
 import json
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lemn_tf.files import parsed, replacing
 
 if TYPE_CHECKING:
     from lemn_tf.model import StreamReader
@@ -21,7 +26,7 @@ PRESETS = Path(__file__).parent / "presets"
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """What is known of a trained model that ships with the package.
+    """Facts about a trained model that ships with the package.
 
     Attributes:
         name: to load it by.
@@ -42,15 +47,14 @@ class Preset:
 
     @property
     def about(self) -> str:
-        """All of that in sentences, for the card of an exported model."""
+        """A summary in sentences, for the card of an exported model."""
         task = self.task[:1].upper() + self.task[1:]
         return f"{task}. {self.score}. Trained by {self.trained}."
 
     @property
     def path(self) -> Path:
         """Its file."""
-        files = (PRESETS / f"{self.name}{ending}" for ending in (".keras", ".npz"))
-        return next(path for path in files if path.is_file())
+        return PRESETS / f"{self.name}.keras"
 
 
 def presets() -> dict[str, Preset]:
@@ -67,20 +71,20 @@ def from_preset(name: str) -> Any:
         name: one of `presets()`, such as "babi-noisy-st-lemn-5", or the folder of a run.
 
     Returns:
-        A `LiveReader` to talk to, with the Keras model as its `model`; for mazes a `Navigator`.
+        A `LiveReader` to talk to, with the Keras model as its `model`. A model that does not
+        answer questions, such as an agent with `act`, is returned as it is.
     """
     if name not in presets() and not Path(name).exists():
         raise ValueError(
             f"unknown preset {name!r}, and no such folder; presets are {', '.join(presets())}"
         )
-    if is_agent(name):
-        from lemn_tf.navigation.navigator import load_agent
-
-        return load_agent(find_agent(name))
     from lemn_tf.live import LiveReader
+    from lemn_tf.model import StreamReader
     from lemn_tf.wordlist import WordList
 
     model = load(name)
+    if not isinstance(model, StreamReader):
+        return model
     if not isinstance(model.vocabulary, WordList):
         return LiveReader(model)
     from lemn_tf.experiments.documents_text import Passages
@@ -89,23 +93,36 @@ def from_preset(name: str) -> Any:
 
 
 def config(name: str | os.PathLike) -> dict:
-    """How the run in a folder, or of a model in it, was made; empty if there is no run."""
+    """How a run was made, given its folder or a model in it; empty if there is no run."""
     path = Path(name)
     path = (path.parent if path.is_file() else path) / "config.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
+    return parsed(path, path.read_text()) if path.is_file() else {}
 
 
-def load(name: str | os.PathLike) -> StreamReader:
-    """A trained model by the name of a preset, the folder of a run, or a `.keras` file."""
+def load(name: str | os.PathLike) -> Any:
+    """A trained Keras model by the name of a preset, the folder of a run, or a `.keras` file."""
     path = find(name)
     try:
         return _load_file(path)
+    except ModuleNotFoundError:  # of an extra that is not installed: nothing is wrong with the file
+        raise
     except Exception as error:
         raise ValueError(f"{path} is not a model that can be loaded: {error}") from error
 
 
+def load_reader(name: str | os.PathLike) -> StreamReader:
+    """Like `load`, but raises unless the model answers questions."""
+    from lemn_tf.model import StreamReader
+
+    model = load(name)
+    if not isinstance(model, StreamReader):
+        kind = type(model).__name__
+        raise ValueError(f"{name} is a {kind}: expected a model that answers questions")
+    return model
+
+
 def find(name: str | os.PathLike) -> Path:
-    """The file of a trained model that answers questions; says what is there if it is none."""
+    """The file of a trained model; raises with a clear message if there is none."""
     path = Path(name)
     if (path / "model.keras").is_file():
         path = path / "model.keras"
@@ -116,39 +133,79 @@ def find(name: str | os.PathLike) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} is not a finished run: expected a model.keras in it")
     if str(name) in presets():
-        if is_agent(name):
-            raise ValueError(f"{name} is a maze agent: expected a model that answers questions")
         return presets()[str(name)].path
     raise ValueError(
         f"no run, .keras file or preset called {str(name)!r}; presets are {', '.join(presets())}"
     )
 
 
-def find_agent(name: str | os.PathLike) -> Path:
-    """The file of a trained maze agent by the folder of its run, its own name, or a preset's."""
-    found = _agent_files(name)
-    if not found:
-        known = ", ".join(one for one in presets() if is_agent(one))
-        raise ValueError(
-            f"expected a trained maze agent, found none at {str(name)!r}; presets: {known}"
-        )
-    return found[0]
+def reads_stories(name: str | os.PathLike) -> bool:
+    """Whether a trained model answers questions, told by its file without loading it."""
+    path = find(name)
+    return parsed(path, _parts(path)).get("class_name") == "StreamReader"
 
 
-def is_agent(name: str | os.PathLike) -> bool:
-    """Whether a name is that of a maze agent, so that `find_agent` finds it."""
-    return bool(_agent_files(name))
+def _parts(path: Path) -> str:
+    """The configuration in a `.keras` file."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return file.read("config.json").decode()
+    except (KeyError, zipfile.BadZipFile, ValueError) as error:
+        raise ValueError(f"{path} is not a .keras file, or is damaged: {error}") from error
 
 
-def _agent_files(name: str | os.PathLike) -> list[Path]:
-    places = (Path(name) / "model.npz", Path(name), PRESETS / f"{name}.npz")
-    return [place for place in places if place.is_file() and place.suffix == ".npz"]
-
-
-def _load_file(path: Path) -> StreamReader:
+def _load_file(path: Path) -> Any:
     import keras
 
-    # Loading needs every class that a saved model may hold to be registered.
-    from lemn_tf import model, readers, text, wordlist  # noqa: F401
-
+    # Keras knows a class once its module is imported, and a saved model names the modules of all
+    # its parts. Only our own are imported here.
+    for module in dict.fromkeys(_modules(json.loads(_parts(path)))):
+        if module.split(".")[0] == __package__:
+            try:
+                importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name != module:  # a class may have moved since, but an extra is missed
+                    raise
     return keras.saving.load_model(path, compile=False)
+
+
+def save_small(model: Any, path: str | os.PathLike) -> None:
+    """Saves a Keras model with its weights in half precision, for half the size.
+
+    Args:
+        model: the model; it is not changed.
+        path: the file, `.keras`; `load` reads it like any other.
+    """
+    import h5py
+
+    weights = "model.weights.h5"
+    with replacing(path) as temporary:
+        model.save(temporary)
+        with zipfile.ZipFile(temporary) as file:
+            parts = {name: file.read(name) for name in file.namelist()}
+        small = io.BytesIO()
+        with h5py.File(io.BytesIO(parts[weights])) as full, h5py.File(small, "w") as half:
+            half.attrs.update(full.attrs)
+
+            def copy(name: str, part: Any) -> None:
+                if isinstance(part, h5py.Dataset):
+                    single = part.dtype == "float32"
+                    half[name] = part[()].astype("float16") if single else part[()]
+                else:
+                    half.create_group(name).attrs.update(part.attrs)
+
+            full.visititems(copy)
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, content in (parts | {weights: small.getvalue()}).items():
+                file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
+
+def _modules(config: Any) -> Iterator[str]:
+    """The modules that the classes in a saved configuration are from."""
+    if isinstance(config, dict):
+        if isinstance(config.get("module"), str):
+            yield config["module"]
+        config = list(config.values())
+    if isinstance(config, list):
+        for part in config:
+            yield from _modules(part)

@@ -1,7 +1,7 @@
-"""How a reader of text takes in sentences and answers in words, whoever drives it.
+"""How a reader of text takes in sentences and answers in words.
 
-A `StreamReader` works on word ids. Here entries also hold the text itself, for people, and
-questions and answers are strings. Exported models and `lemn_tf.live` both stand on this.
+A `StreamReader` works on word ids. Here entries also hold the text itself, and questions and
+answers are strings. Exported models and `lemn_tf.live` both build on this.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Nest = Any
 
 
 class Taken(NamedTuple):
-    """Texts as a memory takes them in.
+    """Texts in the form that a memory takes in.
 
     Attributes:
         entries: nest of `[B, T, ...]`.
         mask: `[B, T]` bool, False for padding; None if there is none.
-        stream: what is known of the stream after them, see `MemoryState`.
+        stream: what is known of the stream afterwards, see `MemoryState`.
     """
 
     entries: Nest
@@ -35,10 +35,10 @@ class Taken(NamedTuple):
 
 
 class TextReader:
-    """Text in and text out for a `StreamReader`. Subclasses say what entries are made of.
+    """Text in and text out for a `StreamReader`. Subclasses define the entries.
 
     Args:
-        model: reads live streams, so its policy may not need to know the future.
+        model: reads live streams, so its policy must not need the future.
         text_limit: characters that are kept with an entry, so that a memory's size stays bounded.
 
     Attributes:
@@ -70,7 +70,7 @@ class TextReader:
         return memory.empty(batch, self.memory.slots, self.entry, policy.carry_spec(), self.stream)
 
     def take(self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None = None) -> Taken:
-        """What becomes of texts `[B, T]`, "" for padding, that a memory is given next.
+        """Converts the next texts `[B, T]`, "" for padding, into entries.
 
         Args:
             state: the memory.
@@ -82,7 +82,7 @@ class TextReader:
     def read(
         self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None = None
     ) -> tuple[MemoryState, Decision, tf.Tensor]:
-        """Reads texts, see `take`: the memory after them, what was decided, and the slots' texts.
+        """Reads texts, see `take`: returns the memory, the decisions and the slots' texts.
 
         The decisions and texts are `[B, T', ...]`, slot by slot, "" for padding.
         """
@@ -93,11 +93,11 @@ class TextReader:
         return after._replace(stream=taken.stream), decisions, told
 
     def answer(self, state: MemoryState, questions: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers a question `[B]` from each row of a memory; all that comes back is `[B, ...]`."""
+        """Answers a question `[B]` from each row of a memory; all results are `[B, ...]`."""
         raise NotImplementedError(f"{type(self).__name__} does not override answer()")
 
     def unknown(self, text: str) -> list[str]:
-        """The words of a text that the model has never seen."""
+        """The words of a text that the model does not know."""
         raise NotImplementedError(f"{type(self).__name__} does not override unknown()")
 
 
@@ -143,7 +143,7 @@ class Sentences(TextReader):
         }
 
     def encode(self, sentences: tf.Tensor) -> Nest:
-        """Sentences with any leading dimensions to entries with the same."""
+        """Turns sentences with any leading dimensions into entries with the same."""
         text = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8", errors="replace")
         text = tf.strings.substr(text, 0, self.text_limit, unit="UTF8_CHAR")
         return {"tokens": self.vocabulary(text, length=self.length), "text": text}
@@ -152,7 +152,7 @@ class Sentences(TextReader):
         return Taken(self.encode(texts), texts != "", state.stream)
 
     def answer(self, state: MemoryState, questions: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers a question `[B]` from each row of a memory; all that comes back is `[B, ...]`."""
+        """Answers a question `[B]` from each row of a memory; all results are `[B, ...]`."""
         reader = self.model.reader
         query = reader.ask(self.vocabulary(questions, length=self.question_length))
         result = reader.read(query, reader.encode(state.entries["tokens"]), state.ids)

@@ -1,4 +1,4 @@
-"""Whole streams `[B, T, ...]`: checks, masks, and what was in memory at a point of them."""
+"""Whole streams `[B, T, ...]`: checks, masks, and what was in memory at a given time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST = 1e15
 
 
 def sound(leaf: tf.Tensor) -> tf.Tensor:
-    """The same with 0 for NaN, infinity and numbers beyond `LARGEST`, which only floats have."""
+    """The same with 0 for NaN, infinity and numbers beyond `LARGEST`, if it holds floats."""
     leaf = tf.convert_to_tensor(leaf)
     if not leaf.dtype.is_floating:
         return leaf
@@ -25,7 +25,7 @@ def sound(leaf: tf.Tensor) -> tf.Tensor:
 
 
 def stream_mask(items: Nest, mask: Nest) -> tf.Tensor | None:
-    """The mask of the stream: as given, or the one that Keras attached to (part of) the items."""
+    """The mask of the stream: the one given, or what Keras attached to (part of) the items."""
     masks = [leaf for leaf in tf.nest.flatten(mask) if leaf is not None]
     if not masks:
         leaves = tf.nest.flatten(items)
@@ -89,7 +89,7 @@ def size(items: Nest, axis: int) -> tf.Tensor | int:
 
 
 def masked(decisions: Decision, mask: tf.Tensor | None) -> Decision:
-    """Decisions of a stream in which nothing is decided about padding."""
+    """Decisions of a stream, blank where there is padding."""
     if mask is None:
         return decisions
     free = decisions.free & mask
@@ -135,12 +135,12 @@ def choose_rows(mask: tf.Tensor, new: MemoryState, old: MemoryState) -> MemorySt
 
 
 def take(pool: Nest, places: tf.Tensor) -> Nest:
-    """From a pool `[B, T, ...]` what stands at the places `[B, ...]`."""
+    """The elements of a pool `[B, T, ...]` at the places `[B, ...]`."""
     return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places, batch_dims=1), pool)
 
 
 def spec_to_text(spec: tf.TensorSpec) -> str:
-    """A spec as it can be written to a config.
+    """A spec as text for a config.
 
     Example:
 

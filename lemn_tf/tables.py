@@ -20,8 +20,8 @@ class Table:
 
     Attributes:
         header: the names of the columns.
-        rows: as many cells each; numbers stand right, None is left blank.
-        caption: what the table is about, if it needs saying.
+        rows: as many cells each; numbers are right-aligned, None is left blank.
+        caption: what the table is about, if needed.
     """
 
     header: Sequence[str]
@@ -86,7 +86,7 @@ def _told(value: Any) -> str:
 
 
 def in_words(entry: Any, longest: int = 60) -> str:
-    """An entry of a memory in words: its text, or its numbers as far as there is room.
+    """An entry of a memory in words: its text, or as many of its numbers as fit.
 
     Args:
         entry: a string, a number or array, or a dict, list or tuple of such.

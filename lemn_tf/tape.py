@@ -1,8 +1,8 @@
-"""MemoryTape: looks on while a model uses its memories, or puts other memories in their place.
+"""MemoryTape: records how a model uses its memories, or puts other memories in their place.
 
-A memory may stand anywhere in a model: in a functional graph, in the `call` of a subclass, several
-in one. Whoever trains what it keeps must know what happened in it, and must be able to ask what
-the rest of the model would have made of another memory. So `EpisodicMemory` reports to the tape:
+A memory may be anywhere in a model: in a functional graph or in the `call` of a subclass, and
+there may be several. To train what it keeps, one must know what happened in it and what the rest
+of the model would have answered from another memory. So `EpisodicMemory` reports to the tape:
 
     with MemoryTape(seed) as tape:                 # records
         answer = model(inputs, training=True)
@@ -25,7 +25,7 @@ _local = threading.local()
 
 
 class Recalled(NamedTuple):
-    """What was in memory at some points of the stream, when a question was asked there.
+    """What was in memory at each question along the stream.
 
     Attributes:
         entries: nest of `[B, Q, N, ...]`, the entries at each question.
@@ -66,11 +66,11 @@ class Call(NamedTuple):
 
 
 class WrongCalls(ValueError):
-    """A model called its memories in another way than it did before."""
+    """A model called its memories differently than before."""
 
 
 class MemoryTape:
-    """Records the calls of memories, or answers them.
+    """Records the calls of memories, or returns other memories instead.
 
     Args:
         seed: `[2]` int32, for the evictions drawn in these calls; each call gets another one.
@@ -99,7 +99,7 @@ class MemoryTape:
         return tf.cast(self.seed, tf.int32) + tf.constant([len(self.calls) * 7919, 0])
 
     def answer(self) -> tuple[Any, Any]:
-        """What the memory that is being called returns, on a tape with `instead`."""
+        """What the current call of a memory returns, on a tape with `instead`."""
         instead = self.instead or ()
         if self._answered == len(instead):
             raise WrongCalls(
@@ -118,5 +118,5 @@ class MemoryTape:
 
 
 def active() -> MemoryTape | None:
-    """The tape that is looking on, if any."""
+    """The tape that is recording, if any."""
     return getattr(_local, "tape", None)

@@ -13,8 +13,8 @@ import tensorflow as tf
 PADDING, UNKNOWN = 0, 1
 """The two ids that are not words: padding, and any word out of the vocabulary."""
 
-# What separates words: everything but letters, marks, digits, and the apostrophes and hyphens
-# inside a word. RE2 has no lookaround, so those at a word's edge go in two further steps.
+# What separates words: everything but letters, marks, digits, and apostrophes and hyphens inside a
+# word. RE2 has no lookaround, so those at a word's edge are removed in two further steps.
 _SEPARATORS = (r"[^\pL\pM\pN'-]+", r"(^|\s)['-]+", r"['-]+(\s|$)")
 
 
@@ -41,7 +41,7 @@ def tokenize(texts: tf.Tensor) -> tf.RaggedTensor:
     texts = _lower(texts)
     for pattern in _SEPARATORS:
         texts = tf.strings.regex_replace(texts, pattern, " ")
-    return tf.strings.split(texts)  # by now only spaces are left between words
+    return tf.strings.split(texts)  # only spaces are left between words
 
 
 def _strings(value) -> tf.Tensor:
@@ -61,8 +61,8 @@ class Vocabulary(keras.layers.Layer):
 
     Args:
         words: the words, each once; they are lower-cased.
-        example: of the texts they come from, `{"item": [sentences], "question": a question}`, for
-            whoever meets the model later.
+        example: from the texts they come from, `{"item": [sentences], "question": a question}`, to
+            show users of the model later.
         **kwargs: passed on to `keras.layers.Layer`.
 
     Call arguments:
@@ -88,7 +88,7 @@ class Vocabulary(keras.layers.Layer):
         self, words: Iterable[str], example: Mapping[str, str | list[str]] | None = None, **kwargs
     ):
         super().__init__(**{"trainable": False, "dtype": "int32", **kwargs})
-        # Strings are not to be converted to numbers, and plain Python strings are welcome.
+        # Keep strings from being converted to numbers, and accept plain Python strings.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self._words, self.example = _checked(words), None if example is None else dict(example)
@@ -102,7 +102,7 @@ class Vocabulary(keras.layers.Layer):
         )
 
     unknown = UNKNOWN
-    """The id of every word that it does not know."""
+    """The id of all unknown words."""
 
     @classmethod
     def from_texts(

@@ -1,8 +1,8 @@
 """Trains a `StreamReader` by a recipe: phase after phase of `model.compile` and `model.fit`.
 
-Which episodes a batch holds and every random draw depend on the seed and the number of the update
-alone, so a run resumes exactly (see `lemn_tf.loop`). Beside what every run leaves, its folder holds
-`reader-K.npz`, the reader as phase K left it, for other runs to start from.
+The episodes of a batch and every random draw depend only on the seed and the number of the update,
+so a run resumes exactly (see `lemn_tf.loop`). Besides the usual files, the run's folder holds
+`reader-K.npz`, the reader after phase K, for other runs to start from.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.learning import ActorCritic, Hindsight, Objective
+from lemn_tf.learning.workers import ALONE, Workers
 from lemn_tf.loop import Trainee, save_arrays
 from lemn_tf.model import StreamReader
 from lemn_tf.recipes import Phase
 
 EPOCH = 8_000
 """Episodes between two validations."""
+GOAL = "goal"
+"""What the chief sends other workers besides the arrays of a checkpoint: where a stretch ends."""
 
 
 class PhaseTrainee(Trainee):
@@ -31,18 +34,20 @@ class PhaseTrainee(Trainee):
     Args:
         model: trained in place.
         recipe: the phases, see `lemn_tf.recipes`.
-        batches: from the phase's number, the phase and a number n to an endless dataset that
-            starts with batch n.
-        valid: what the best weights are chosen on.
-        folder: where to leave the readers of finished phases; None leaves none.
+        batches: function from the phase's number, the phase and a number n to an endless dataset
+            that starts with batch n.
+        valid: data for choosing the best weights.
+        folder: where to save the readers of finished phases; None saves none.
         seed: of everything random.
         shards: see `StreamReader.compile`.
         jit_compile: compile with XLA.
-        callbacks: from a phase and its number to further Keras callbacks.
-        agent: from the objectives of a phase, and the slots it trains with, to the agent that
-            drives its updates, see `StreamReader.compile`.
-        watch: the metric of validation by which the best weights are chosen; the larger the
-            better, unless its name ends in "loss" or "error".
+        callbacks: function from a phase and its number to further Keras callbacks.
+        agent: function from the objectives of a phase and the slots it trains with to the agent
+            that drives its updates, see `StreamReader.compile`.
+        watch: the validation metric that chooses the best weights; larger is better, unless its
+            name ends in "loss" or "error".
+        workers: the processes that train this together. The chief alone gives the trainee to
+            `run_loop`; the others `follow` what it tells them.
     """
 
     def __init__(
@@ -58,12 +63,14 @@ class PhaseTrainee(Trainee):
         callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
         agent: Callable[[Sequence[Objective], int], Any] = lambda *_: None,
         watch: str = "accuracy",
+        workers: Workers = ALONE,
     ):
         super().__init__(model, {"phase": 0, "update": 0})
         self.recipe, self.batches, self.valid = tuple(recipe), batches, valid
         self.folder = None if folder is None else Path(folder)
         self.seed, self.shards, self.jit_compile = seed, shards, jit_compile
         self.make_callbacks, self.make_agent, self.watch = callbacks, agent, watch
+        self.workers = workers
         learning = [i for i, phase in enumerate(self.recipe) if phase.objectives]
         self._choose_from = min(learning, default=len(self.recipe) - 1)
         self._goal, self._compiled = 0, -1
@@ -93,7 +100,8 @@ class PhaseTrainee(Trainee):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.position["phase"] = int(arrays["progress/phase"])
-        self._compile()  # each phase has an optimizer of its own
+        if self._compiled != self.position["phase"]:
+            self._compile()  # each phase has its own optimizer
         super().restore(arrays)
 
     def _compile(self) -> None:
@@ -105,7 +113,7 @@ class PhaseTrainee(Trainee):
         self.model.compile(
             keras.optimizers.Adam(rate, global_clipnorm=phase.clip),
             retention=objectives or None,
-            agent=self.make_agent(objectives, slots) if objectives else None,
+            agent=self.make_agent(objectives, max(slots)) if objectives else None,
             on_policy=phase.on_policy,
             on_subsets=phase.on_subsets,
             keep_share=phase.keep_share,
@@ -117,6 +125,7 @@ class PhaseTrainee(Trainee):
             updates=self.updates,
             shards=self.shards,
             jit_compile=self.jit_compile,
+            workers=self.workers,
         )
         self.model.optimizer.build(self.model.trainable_variables)
         self.callbacks = list(self.make_callbacks(phase, self.position["phase"]))
@@ -129,18 +138,10 @@ class PhaseTrainee(Trainee):
         if self._compiled != self.position["phase"]:
             self._compile()
         phase, index, update = self.phase, self.position["phase"], self.position["update"]
-        epoch = max(1, min(EPOCH // phase.batch_size, self.updates))
-        self._goal = min(self.updates, (update // epoch + 1) * epoch)
-        history = self.model.fit(
-            self.batches(index, phase, update),
-            steps_per_epoch=self._goal - update,
-            initial_epoch=update // epoch,
-            epochs=update // epoch + 1,
-            validation_data=self.valid,
-            callbacks=self.callbacks,
-            shuffle=False,  # the data set has its own order
-            verbose=0,
-        ).history
+        goal = min(self.updates, (update // self._epoch + 1) * self._epoch)
+        self.workers.tell(self.arrays() | {GOAL: np.asarray(goal)})
+        self._goal = goal
+        history = self._fit(validation_data=self.valid, callbacks=self.callbacks)
         self.position["update"] = self._goal
         if self._goal == self.updates and self.folder is not None:
             save_arrays(reader_file(self.folder, index), *self.model.reader.get_weights())
@@ -152,13 +153,39 @@ class PhaseTrainee(Trainee):
             **{name: float(values[-1]) for name, values in history.items()},
         }
 
+    @property
+    def _epoch(self) -> int:
+        """Updates between two validations."""
+        return max(1, min(EPOCH // self.phase.batch_size, self.updates))
+
+    def _fit(self, **options: Any) -> dict[str, list[float]]:
+        """Trains from the present position to the goal; the history of it."""
+        update = self.position["update"]
+        epoch = update // self._epoch
+        with self.workers.together():
+            return self.model.fit(
+                self.batches(self.position["phase"], self.phase, update),
+                steps_per_epoch=self._goal - update,
+                initial_epoch=epoch,
+                epochs=epoch + 1,
+                shuffle=False,  # the data set has its own order
+                verbose=0,
+                **options,
+            ).history
+
+    def follow(self, told: dict[str, np.ndarray]) -> None:
+        """Trains a stretch with the chief, which said where it begins and ends."""
+        self.restore(told)
+        self._goal = int(told[GOAL])
+        self._fit(callbacks=self.callbacks)
+
     def rank(self, line: dict[str, Any]) -> tuple[float, ...] | None:
         if f"val_{self.watch}" not in line:
             known = sorted(name[4:] for name in line if name.startswith("val_"))
             raise ValueError(
                 f"no metric {self.watch!r} to watch; validation gives {', '.join(known)}"
             )
-        if line["phase_index"] < self._choose_from:  # a policy is still to learn
+        if line["phase_index"] < self._choose_from:  # a policy has yet to learn
             return None
         value = line[f"val_{self.watch}"]
         return (-value if self.watch.endswith(("loss", "error")) else value,)
@@ -169,19 +196,21 @@ class PhaseTrainee(Trainee):
         done, self.model.stop_training = int(self.model.optimizer.iterations.numpy()), True
         for callback in self.callbacks:
             callback.on_train_end()
-        if done >= self._goal:  # an epoch that was not validated is trained again
+        if done >= self._goal:  # an epoch without validation is trained again
+            return False
+        if self.workers.count > 1:  # a worker was lost: half an update may have been made
             return False
         self.position["update"] = done
         return True
 
 
 def reader_file(folder: str | os.PathLike, phase: int) -> Path:
-    """Where a run leaves its reader when the phase of that number ends."""
+    """Where a run saves its reader when the phase of that number ends."""
     return Path(folder) / f"reader-{phase}.npz"
 
 
 def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
-    """The weights of the reader of a run as the phase of that number left it."""
+    """The weights of a run's reader after the phase of that number."""
     path = reader_file(folder, phase)
     if not path.is_file():
         raise ValueError(f"{folder} holds no reader of a finished phase {phase}: expected {path}")
@@ -189,10 +218,10 @@ def reader_after(folder: str | os.PathLike, phase: int) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
-def slots_of(phase: Phase, own: int) -> int:
-    """The size of the memory while a phase trains a model that has `own` slots."""
+def slots_of(phase: Phase, own: int) -> tuple[int, ...]:
+    """The sizes of the memory while a phase trains a model that has `own` slots."""
     slots = max(phase.slots or 0, own)
-    return slots if phase.at_most is None else min(slots, phase.at_most)
+    return phase.sizes or (slots if phase.at_most is None else min(slots, phase.at_most),)
 
 
 def objectives_of(phase: Phase) -> tuple[Objective, ...]:

@@ -15,8 +15,8 @@ STEMS = 1 << 16
 class WordList(keras.layers.Layer):
     """The known words in the order of their ids, and how rare stems are.
 
-    It is data that travels with a `StreamReader` of documents (as its `vocabulary`): with it
-    `lemn_tf.pipelines` can turn other documents into what the model reads.
+    It is saved with a `StreamReader` of documents (as its `vocabulary`), so that
+    `lemn_tf.pipelines` can convert other documents for the model.
 
     Args:
         words: the known words; the first has id 1.
@@ -53,7 +53,7 @@ class WordList(keras.layers.Layer):
         return 1 + len(self.words) + self.buckets
 
     def set_idf(self, idf: np.ndarray) -> None:
-        """Takes this table of inverse document frequencies, `[stems]`."""
+        """Sets the table of inverse document frequencies, `[stems]`."""
         if idf.shape != (self.stems,):
             raise ValueError(f"expected idf of shape ({self.stems},), got {idf.shape}")
         self.idf.assign(idf)

@@ -1,1 +1,1 @@
-"""tf.data pipelines: from files to episodes of ids or frames; they know nothing of models."""
+"""tf.data pipelines: from files to episodes of ids or frames; they know nothing about models."""

@@ -7,7 +7,7 @@ with tabs is a question: its text, the answer, and the numbers of the lines that
     2 Mary went to the garden.
     3 Where is the milk?<tab>garden<tab>1 2
 
-Nothing here knows of models: the vocabulary is handed in (see `lemn_tf.text.Vocabulary`).
+Nothing here knows about models: the vocabulary is passed in (see `lemn_tf.text.Vocabulary`).
 """
 
 import os
@@ -25,10 +25,10 @@ from .text import batched
 
 
 class Words(Protocol):
-    """What is asked of a vocabulary: texts to padded ids, answers to single ids."""
+    """What a vocabulary must do: turn texts into padded ids, and answers into single ids."""
 
     unknown: int
-    """The id of every word that it does not know."""
+    """The id of all unknown words."""
 
     def __call__(self, texts: tf.Tensor) -> tf.Tensor: ...
 
@@ -148,7 +148,7 @@ def _lines(story: Story) -> Iterable[str]:
 
 
 def texts(stories: Iterable[Story]) -> list[str]:
-    """Every distinct fact and question, in order of appearance: what a vocabulary is built from."""
+    """Every distinct fact and question, in order of appearance; for building a vocabulary."""
     return list(
         dict.fromkeys(
             text

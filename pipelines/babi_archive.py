@@ -15,7 +15,7 @@ ARCHIVE_FOLDER = "tasks_1-20_v1-2"
 def download(
     directory: str | os.PathLike, url: str = ARCHIVE, sha256: str = ARCHIVE_SHA256
 ) -> Path:
-    """Fetches the official bAbI tasks, checks them and unpacks them; whole or not at all.
+    """Fetches, checks and unpacks the official bAbI tasks; whole or not at all.
 
     Args:
         directory: where the folder of tasks is to appear.
@@ -28,7 +28,7 @@ def download(
 
     Raises:
         ConnectionError: the archive could not be fetched.
-        ValueError: what came is not the archive.
+        ValueError: what was fetched is not the archive.
     """
     directory = Path(directory)
     folder = directory / ARCHIVE_FOLDER

@@ -28,7 +28,7 @@ import numpy as np
 from .babi import Question, Story, write_stories
 
 QUESTIONS = 5
-RECENT = 5  # Original asks only for objects touched among so many last facts
+RECENT = 5  # Original asks only for objects touched in this many last facts
 OBJECTS = ("apple", "football", "milk")
 
 
@@ -69,7 +69,7 @@ NOISY = Setting(
     drops=_templates(("dropped", "let go of", "put down"), "the {}."),
     start_held=0.12,
 )
-# How likely a fact is noise, by the tenth of the file in which its story stands.
+# How likely a fact is noise, by the tenth of the file that its story is in.
 NOISE = (0, 0, 0, 0, 0, 0, 0.15, 0.29, 0.45, 0.59)
 _ATTRIBUTES = (
     ("green", "gray", "yellow"),
@@ -81,7 +81,7 @@ VARIANTS = ("original", "noisy", "large")
 
 
 class _Dice:
-    """Choices made of NumPy's plain doubles, the stream that is stable across its versions."""
+    """Choices from NumPy's plain doubles, whose stream is stable across its versions."""
 
     def __init__(self, *seed: int):
         self._generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
@@ -101,7 +101,7 @@ class _Dice:
 
 
 class _World:
-    """Where everybody and everything is, and which facts told so."""
+    """Where everybody and everything is, and which facts said so."""
 
     def __init__(self, setting: Setting, dice: _Dice):
         self.setting, self.dice = setting, dice
@@ -114,7 +114,7 @@ class _World:
                 self.holder[thing] = dice.choice(setting.people)
         self.moved: dict[str, int] = {}  # person -> fact of the last move
         self.touched: dict[str, int] = {}  # object -> fact of the last pick or drop
-        self.laid: dict[str, int | None] = {}  # object -> fact that told the dropper's place
+        self.laid: dict[str, int | None] = {}  # object -> fact that said where the dropper was
 
     def snapshot(self) -> tuple:
         state = (self.place, self.holder, self.spot, self.moved, self.touched, self.laid)
@@ -173,7 +173,7 @@ def _original(dice: _Dice) -> Story:
     while len(questions) < QUESTIONS:
         for _ in range(2):
             options = world.options()
-            # One chance for each (person, pick or drop) that is possible, 3.2 for a move.
+            # Weight 1 for each (person, pick or drop) that is possible, 3.2 for a move.
             acts = sorted({(person, world.holder[thing] is None) for person, thing in options})
             if dice.chance() * (3.2 + len(acts)) < 3.2:
                 world.move()
@@ -207,7 +207,7 @@ def _noise_sentences(dice: _Dice, people: Sequence[str]) -> list[str]:
 
 def _held(dice: _Dice, noise: float, asked_after: Sequence[int], count: int) -> Story:
     """A story of Noisy's world: `count` facts, questions after given numbers of them."""
-    while True:  # starts again in the rare case that nobody holds anything in time
+    while True:  # starts again if nobody holds anything in time, which is rare
         world, questions = _World(NOISY, dice), []
         sentences = _noise_sentences(dice, NOISY.people)
         for end in asked_after:
@@ -222,7 +222,7 @@ def _held(dice: _Dice, noise: float, asked_after: Sequence[int], count: int) -> 
 
 
 def _play(world: _World, end: int, noise: float, sentences: Sequence[str]) -> None:
-    """Goes on until `end` facts are told."""
+    """Adds facts until there are `end`."""
     while len(world.facts) < end:
         if world.dice.chance() < noise:
             world.facts.append(world.dice.choice(sentences))
@@ -235,7 +235,7 @@ def _play(world: _World, end: int, noise: float, sentences: Sequence[str]) -> No
 
 
 def _play_to_question(world: _World, end: int, noise: float, sentences: Sequence[str]) -> list[str]:
-    """Goes on, again and again, until an object is in known hands after `end` facts."""
+    """Tries again until some object is in known hands after `end` facts."""
     before = world.snapshot()
     for _ in range(100):
         world.restore(before)

@@ -173,6 +173,42 @@ def read(
     >>> collection.report()
     '1 documents, 1 questions; 1 documents not in the evidence folder: Rome.txt'
     """
+    files, folders = _checked(qa_files, evidence_folders, domain)
+    entries: list[Entry] = []
+    questions: list[Question] = []
+    missing: dict[str, None] = {}
+    domains: list[str] = []
+    evidence = {folder: _Evidence(folder, largest) for folder in folders}
+    for source, path in enumerate(files):
+        file, here = QaFile(path), evidence[folders[source % len(folders)]]
+        asked: dict[tuple[str, Path], tuple[int, list[int]]] = {}
+        for question, pages in _questions(file, domain, answers):
+            for kind, name in pages:
+                found = here.find(kind, name)
+                if found is None:
+                    missing[name] = None
+                    continue
+                place = asked.setdefault((name, found[0]), (found[1], []))[1]
+                if len(questions) not in place[-1:]:
+                    place.append(len(questions))
+            questions.append(question)
+        domains.append(file.header.get("Domain", "Wikipedia"))
+        for (name, where), (size, indices) in asked.items():
+            entries.append(Entry(name, where, size, tuple(indices), source))
+    if not entries:
+        raise FileNotFoundError(
+            f"{', '.join(map(str, folders))}: expected documents such as "
+            f"{next(iter(missing), '(none named)')}, found none of {len(missing):,}"
+        )
+    return Collection(
+        tuple(entries), tuple(questions), tuple(missing), tuple(files), tuple(domains)
+    )
+
+
+def _checked(
+    qa_files: Paths, evidence_folders: Paths, domain: str | None
+) -> tuple[list[Path], list[Path]]:
+    """The question files and evidence folders; raises if they or the domain cannot be right."""
     files, folders = _paths(qa_files), _paths(evidence_folders)
     if len(folders) not in (1, len(files)):
         raise ValueError(
@@ -184,37 +220,7 @@ def read(
     for folder in folders:
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: expected a folder of documents, found none")
-    entries: list[Entry] = []
-    questions: list[Question] = []
-    missing: dict[str, None] = {}
-    domains: list[str] = []
-    evidence = {folder: _Evidence(folder, largest) for folder in folders}
-    for source, path in enumerate(files):
-        asked: dict[tuple[str, Path], tuple[int, list[int]]] = {}
-        file = QaFile(path)
-        for question, pages in _questions(file, domain, answers):
-            for kind, name in pages:
-                found = evidence[folders[source % len(folders)]].find(kind, name)
-                if found is None:
-                    missing[name] = None
-                    continue
-                place = asked.setdefault((name, found[0]), (found[1], []))[1]
-                if len(questions) not in place[-1:]:
-                    place.append(len(questions))
-            questions.append(question)
-        domains.append(file.header.get("Domain", "Wikipedia"))
-        entries += (
-            Entry(name, where, size, tuple(indices), source)
-            for (name, where), (size, indices) in asked.items()
-        )
-    if not entries:
-        raise FileNotFoundError(
-            f"{', '.join(map(str, folders))}: expected documents such as "
-            f"{next(iter(missing), '(none named)')}, found none of {len(missing):,}"
-        )
-    return Collection(
-        tuple(entries), tuple(questions), tuple(missing), tuple(files), tuple(domains)
-    )
+    return files, folders
 
 
 def _paths(paths: Paths) -> list[Path]:

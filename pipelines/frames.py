@@ -1,11 +1,11 @@
 """tf.data streams of maze frames: the maps of every update or evaluation, ready to be walked.
 
-What an agent will see depends on what it does, so a stream cannot hold the frames in the order of
-a walk. It holds a `Course` instead: some maps of a world, their distinct frames, and for every pose
-which frame it shows and where each action leads. Walking is then a few gathers in the graph of
-whoever acts, and tf.data prepares the next course while the agent walks and learns on this one.
+What an agent sees depends on what it does, so a stream cannot hold frames in the order of a walk.
+It holds a `Course` instead: some maps of a world, their distinct frames, and for every pose which
+frame it shows and where each action leads. Walking is then a few gathers in the agent's graph, and
+tf.data prepares the next course while the agent walks and learns on this one.
 
-The pipeline does not know what a maze is. It takes arrays: those of `lemn_tf.mazes.World.tables`.
+The pipeline does not know what a maze is: it takes the arrays of `lemn_tf.mazes.World.tables`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SIGNATURE = Course(
     indicator=tf.TensorSpec([None], tf.bool),
     spawn=tf.TensorSpec([None, 4], tf.int32),
 )
-"""What an element of a stream of courses looks like."""
+"""The spec of an element in a stream of courses."""
 
 
 def buckets(largest: int, least: int = 16) -> list[int]:
@@ -84,13 +84,13 @@ def buckets(largest: int, least: int = 16) -> list[int]:
 
 
 def cut(tables: Mapping[str, np.ndarray], maps: Iterable[int], poses: int = 0) -> Course:
-    """Takes some maps out of the tables of many, and numbers their poses and frames anew.
+    """Takes some maps out of the tables of many, and renumbers their poses and frames.
 
     Args:
         tables: arrays by name, as `lemn_tf.mazes.World.tables` gives them.
         maps: which ones; the same one may be asked for several times.
-        poses: pad to at least so many poses. More than 128 frames are padded to one of `buckets`.
-            So one compiled program serves many courses.
+        poses: pad to at least this many poses. More than 128 frames are padded to one of
+            `buckets`, so that one compiled program serves many courses.
 
     Returns:
         The `Course`, of NumPy arrays.
@@ -169,8 +169,8 @@ def updates(draw: Callable[[int], tuple[np.ndarray, Course]], first: int = 0) ->
     """Streams the courses of a training, one for each update, without end.
 
     Args:
-        draw: from the number of an update to the start poses of its episodes, int32 `[B]`, and
-            their `Course`. It is called in another thread, one update ahead.
+        draw: function from the number of an update to the start poses of its episodes, int32
+            `[B]`, and their `Course`. It is called in another thread, one update ahead.
         first: the number of the first update.
 
     Returns:

@@ -2,8 +2,8 @@
 
 "Mary took the milk" and "John took the apple" are the same event with other names. If people,
 things or places exchange names throughout a story, questions and answers included, the story stays
-true. Training on such stories keeps a policy from learning the given ones by heart. Which words may
-take each other's places is what `roles` reads or finds.
+true. Training on such stories keeps a policy from learning the given ones by heart. `roles` reads
+or finds which words may replace each other.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def renamed(
 
     Args:
         dataset: batches as `lemn_tf.pipelines.babi.dataset` gives them.
-        groups: ids of words that may take each other's places.
+        groups: ids of words that may replace each other.
         vocabulary_size: number of ids.
-        seed: of the names; batch n is renamed by seed and n alone.
+        seed: of the names; the renaming of batch n depends only on seed and n.
         start: the number of the first batch.
     """
     if not groups:
@@ -54,7 +54,7 @@ def renamed(
     def rename(number, batch):
         shape = [tf.shape(batch["items"])[0], vocabulary_size]
         chance = tf.random.stateless_uniform(shape, [seed, number])
-        # Sorting by kind and chance puts the words of a kind into the places of that kind.
+        # Sorting by kind and a random number shuffles the words of each kind among its places.
         other = tf.argsort(kind.astype(np.float32) + 0.999 * chance)
         name = tf.gather(other, place, axis=1)  # [B, V]: word -> its new name
         known = {key: tf.maximum(batch[key], 0) for key in ("items", "questions", "answers")}

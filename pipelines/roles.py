@@ -1,15 +1,15 @@
-"""Roles: words of stories that may take each other's places, given in a file or found.
+"""Roles: words of stories that may replace each other, read from a file or found.
 
-In "Mary took the milk" another person may stand for Mary, or another thing for the milk, and a
-story in which names have changed so throughout stays as true as it was (`renaming`). Which words
-these are can be said in a file, a role on each line:
+In "Mary took the milk" another person may replace Mary, or another thing the milk, and a story in
+which names change like this throughout stays true (`renaming`). A file can list these words, one
+role per line:
 
     mary john sandra daniel
     kitchen, garden, office
 
-or seen from the stories: words that fill the same places. Only names count: words of facts that
-are also asked about or answered with, or are always written with a capital. "Took" and "dropped"
-stand in the same places too, but a story in which they have changed places is another one.
+or the stories show them: words that appear in the same positions. Only names count: words in facts
+that are also asked about, are answers, or always have a capital. "Took" and "dropped" appear in
+the same positions too, but exchanging them would change the story.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .stories import Story
 
 _WORD = re.compile(r"[^\W_]+(?:['-]+[^\W_]+)*")
 EXPECTED = 10
-"""Two words differ if one of them never has what it should have had as often as this."""
+"""Two words differ if one never appears where it would be expected this many times."""
 SAMPLE = 2_000
-"""So many stories are enough to find roles in."""
+"""This many stories are enough to find roles."""
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, as the vocabulary has them.
+    """The words of a text in lower case, as in the vocabulary.
 
     Example:
 
@@ -41,7 +41,7 @@ def words_of(text: str) -> list[str]:
 
 
 def read_roles(path: str | os.PathLike, known: Iterable[str]) -> list[list[str]]:
-    """The roles in a file: a role on each line, its words separated by spaces or commas.
+    """Reads roles from a file: one per line, its words separated by spaces or commas.
 
     Args:
         path: the file; empty lines, and lines that begin with "#", are skipped.
@@ -68,10 +68,10 @@ def read_roles(path: str | os.PathLike, known: Iterable[str]) -> list[list[str]]
 
 
 def find_roles(stories: Sequence[Story]) -> list[list[str]]:
-    """Words that fill the same places, in groups of two or more.
+    """Words that appear in the same positions, in groups of two or more.
 
-    Two words differ if one of them is never seen in a place, or before a sentence with some word
-    ("then she"), where the other often is.
+    Two words differ if one often appears in a position, or before a sentence with some word ("then
+    she"), where the other never does.
 
     Args:
         stories: as many as there are.
@@ -98,7 +98,7 @@ def find_roles(stories: Sequence[Story]) -> list[list[str]]:
 
 
 def _names(stories: Sequence[Story]) -> set[str]:
-    """Words of facts that are asked about, answered with, or always begin with a capital."""
+    """Words in facts that are asked about, are answers, or always begin with a capital."""
     told, small, asked, answers = set[str](), set[str](), set[str](), set[str]()
     for story in stories:
         for fact in story.facts:
@@ -114,7 +114,7 @@ def _names(stories: Sequence[Story]) -> set[str]:
 def _note(
     places: dict[str, Counter], names: set[str], sentence: list[str], after: set[str]
 ) -> None:
-    """Counts where the names of a sentence stand, and with which words the next one goes on."""
+    """Counts the positions of the names in a sentence, and the words of the next one."""
     hidden = ["*" if word in names else word for word in sentence]
     for place, word in enumerate(sentence):
         if word in names:
@@ -125,7 +125,7 @@ def _note(
 
 
 def _alike(one: Counter, other: Counter) -> bool:
-    """Whether each has been seen wherever the other would be expected to be, and somewhere both."""
+    """Whether each appears wherever the other is expected, and both somewhere."""
     for this, that in ((one, other), (other, one)):
         share = that[""] / this[""]
         if any(count * share >= EXPECTED and key not in that for key, count in this.items()):

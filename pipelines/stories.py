@@ -1,4 +1,4 @@
-"""Stories: facts in order, with questions in between; and one's own stories as JSON lines.
+"""Stories: facts in order, with questions in between; also read from JSON lines.
 
 A file of JSON lines holds one story on each line. `after` says how many items come before the
 question; it may be left out for a question at the end. `support`, which items (from 0) the answer

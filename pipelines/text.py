@@ -1,8 +1,8 @@
-"""What pipelines of text share: padded arrays turned into reproducible, resumable batches.
+"""For all text pipelines: padded arrays turned into reproducible, resumable batches.
 
-The whole data set is in memory as arrays of ids. An epoch is then only an order of
-indices, drawn with NumPy from (seed, epoch), and a batch is one gather in the graph. Starting in
-the middle costs nothing: the skipped batches are never made.
+The whole data set is in memory as arrays of ids. So an epoch is only an order of indices, drawn
+with NumPy from (seed, epoch), and a batch is one gather in the graph. Starting in the middle costs
+nothing: skipped batches are never made.
 """
 
 import itertools
@@ -21,7 +21,7 @@ def bucket_boundaries(lengths: np.ndarray, count: int = 4) -> list[int]:
 
     Args:
         lengths: length of every example, [S].
-        count: at most so many boundaries.
+        count: at most this many boundaries.
 
     Returns:
         Ascending boundaries, multiples of `MULTIPLE` but for the last: the longest length.
@@ -33,11 +33,11 @@ def bucket_boundaries(lengths: np.ndarray, count: int = 4) -> list[int]:
     """
     if count < 1:
         raise ValueError(f"expected at least one bucket, got {count}")
-    lengths = np.maximum(lengths, 1)  # a program needs at least one step
+    lengths = np.maximum(lengths, 1)  # a length of at least one step
     longest = int(lengths.max())
     rounded = np.minimum(-(-lengths // MULTIPLE) * MULTIPLE, longest)
     values, frequency = np.unique(rounded, return_counts=True)
-    if len(values) > 24:  # keeps the search below small
+    if len(values) > 24:  # keeps the search below short
         values = np.unique(np.quantile(rounded, np.linspace(0, 1, 24), method="higher"))
         frequency = np.bincount(np.searchsorted(values, rounded), minlength=len(values))
     inner = itertools.combinations(values[:-1].tolist(), min(count, len(values)) - 1)
@@ -75,7 +75,7 @@ def plan(lengths: np.ndarray, buckets: int | Sequence[int] | None) -> tuple[np.n
 def filled(bounds: np.ndarray, member: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     """Joins each bucket of fewer than `least` examples with the next longer ones.
 
-    If the longest ones are too few, they take the bucket before them along.
+    If the longest bucket is too small, it is joined with the one before it.
 
     Args:
         bounds, member: as `plan` returns them.
@@ -110,7 +110,7 @@ class _Schedule(NamedTuple):
     drop_remainder: bool
 
     def epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
-        """The batches of an epoch, as (bucket, indices of examples); as many in every epoch.
+        """The batches of an epoch, as (bucket, indices of examples); every epoch has as many.
 
         With a seed, both the examples within a bucket and the order of batches are shuffled, by a
         generator made of (seed, epoch) only. Without, buckets follow each other in the given order.
@@ -194,7 +194,7 @@ def batched(
         cut: names of the arrays [S, T, ...] to be cut (or padded with 0) to the bucket's T.
         shuffle_seed: seed of the shuffle; None keeps the order.
         buckets: see `plan`.
-        repeat: go on for ever, with a new order in each epoch.
+        repeat: go on without end, with a new order in each epoch.
         drop_remainder: only whole batches. The last, smaller one of each bucket is left out,
             buckets that are too small for one are joined, and of fewer examples than one batch
             some come more than once.

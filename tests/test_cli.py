@@ -9,6 +9,7 @@ import pytest
 
 import lemn_tf
 from lemn_tf import cli
+from lemn_tf.commands import common
 
 TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
 
@@ -30,7 +31,10 @@ def test_not_a_word_of_tensorflow(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_typing_mistakes_load_nothing_heavy():
+def test_typing_mistakes_load_nothing_heavy(tmp_path):
+    served = tmp_path / "empty" / "babi"
+    (served / "1").mkdir(parents=True)
+    (served / "1" / "saved_model.pb").touch()
     script = """
         import sys
         from lemn_tf import cli
@@ -51,10 +55,41 @@ def test_typing_mistakes_load_nothing_heavy():
         ["export", "nowhere", "--out", "models/babi/1"],
         ["play", "nowhere", "--out", "x.gif"],
         ["serve", "nowhere"],
+        ["report", "babi-noisy-st-lemn-5", "--data", "nowhere.txt", "--out", "r.html"],
+        ["report", "nowhere", "--out", "r.html"],
+        ["trace", "babi-noisy-st-lemn-5", "--data", __file__],
+        ["play", "imaze-mqn-st-lemn-4", "--out", "nowhere/x.gif"],
+        ["reproduce", "babi", "--rows", "nix"],
+        ["data", "babi", "--variant", "loud", "--out", "d"],
+        ["train", "babi", "--train", __file__, "--valid", __file__, "--out", "r", "--shards", "3"],
+        [
+            "train",
+            "babi",
+            "--train",
+            __file__,
+            "--valid",
+            __file__,
+            "--out",
+            "r",
+            "--phases",
+            "x=1",
+        ],
+        ["evaluate", "babi-noisy-st-lemn-5"],
+        ["compare", "babi-noisy-st-lemn-5"],
+        ["play", "babi-noisy-st-lemn-5", "--out", "x.gif"],
+        ["sweep", "babi", "--param", "loud=1"],
+        ["serve", str(served), "--label", "stable=7"],
+        ["chat", str(tmp_path)],
     ):
         command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_variants_are_those_of_the_generator():
+    from lemn_tf.pipelines import babi_generator
+
+    assert common.VARIANTS == babi_generator.VARIANTS
 
 
 def test_help_and_version(capsys):
@@ -78,6 +113,8 @@ def test_help_and_version(capsys):
         ([*TRAIN, "--reward", "nix"], "invalid choice: 'nix'"),
         ([*TRAIN, "--phases", "reader"], "expected a whole number >= 1; got ''"),
         (["bench", "sleep"], "invalid choice: 'sleep'"),
+        (["demo", "--variant", "loud"], "invalid choice: 'loud'"),
+        (["data", "babi", "--variant", "loud", "--out", "d"], "invalid choice: 'loud'"),
         (
             ["train", "maze", "--out", "o", "--episodes", "0"],
             "expected a whole number >= 1; got '0'",
@@ -95,24 +132,23 @@ def test_a_typo(arguments, message, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "--variant", "loud"], "expected a variant of original, noisy, large, got 'loud'"),
         (["evaluate", "nix", "--data", "x"], "no run, .keras file or preset called 'nix'"),
         (
             ["compare", "imaze-mqn-st-lemn-4", "--data", "x"],
-            "is a maze agent: expected a model that",
+            "expected a model that answers questions",
         ),
         (
             ["evaluate", "babi-noisy-st-lemn-5", "--lengths", "4"],
-            "--lengths: meant for maze agents",
+            "--lengths: meant for agents",
         ),
         (
             ["evaluate", "babi-noisy-st-lemn-5", "--data", "x", "--count", "9", "--seed", "0"],
-            "--count, --seed: meant for maze agents",
+            "--count, --seed: meant for agents",
         ),
         (["reproduce", "babi", "--rows", "nix"], "unknown rows ['nix']; known are fifo"),
         ([*TRAIN, "--policy", "nix"], "unknown policy 'nix'; known are fifo"),
         ([*TRAIN, "--phases", "dream=5"], "this recipe has no phase 'dream' for such a policy"),
-        ([*TRAIN, "--policy", "oracle"], "oracle goes by labels: expected a policy that works"),
+        ([*TRAIN, "--policy", "oracle"], "oracle needs labels: expected a policy that works"),
         (
             [*TRAIN, "--policy", "im-lemn", "--hidden", "7"],
             "--hidden: meant for s-lemn, st-lemn",
@@ -142,7 +178,8 @@ def test_bad_input_is_one_line(arguments, message, capsys, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
-        (FileNotFoundError(2, "No such file or directory", "x.txt"), 2, "directory: 'x.txt'"),
+        (FileNotFoundError(2, "No such file", "x.txt"), 2, "lemn: error: x.txt: No such file\n"),
+        (OSError("no room"), 2, "lemn: error: no room\n"),
         (ValueError("too small"), 2, "lemn: error: too small"),
         (KeyboardInterrupt(), 130, "lemn: stopped"),
     ],

@@ -76,8 +76,8 @@ def allowed(here: str, imported: str) -> bool:
         return True
     if here in ("files", "tables", "memory", "text", "tape"):
         return False
-    if here == "runs" and there in ("navigation", "experiments"):
-        return True  # presets of every kind are found by name
+    if here == "runs" and there == "experiments":
+        return True  # what joins documents to a live model
     if here in ("", "callbacks") and there == "seeing":
         return True  # the board is a callback; what it draws is drawn there
     if here == "retention":

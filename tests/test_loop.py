@@ -167,9 +167,10 @@ def test_a_damaged_checkpoint_is_named(tmp_path, content):
 
 def test_a_damaged_config_or_history_is_named(tmp_path):
     run = Run(tmp_path, {})
-    (tmp_path / "history.jsonl").write_text('{"a": 1}\n{"a": }\n')
-    with pytest.raises(ValueError, match=r"history\.jsonl is damaged"):
-        run.history()
+    for damaged in ('{"a": 1}\n{"a": }\n', '{"a": \n{"a": 1}\n'):
+        (tmp_path / "history.jsonl").write_text(damaged)
+        with pytest.raises(ValueError, match=r"history\.jsonl is damaged"):
+            run.history()
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config\.json is damaged"):
         Run(tmp_path, {})
@@ -180,3 +181,29 @@ def test_a_kill_before_the_first_checkpoint_leaves_no_line_twice(tmp_path):
     run.log({"update": 2})  # the process is killed here
     run_loop(Trainee(), Run(tmp_path, {}))
     assert [line["update"] for line in run.history()] == [2, 4, 6]
+
+
+@pytest.mark.slow
+def test_large_buffers_are_used_again():
+    """Freed memory is not given back to the system, so using it again costs no page faults."""
+    program = """
+import resource, sys
+from lemn_tf.loop import hold_memory
+if sys.argv[1] == "hold":
+    hold_memory()
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+bytearray(64_000_000)
+before = faults()
+for _ in range(4):
+    bytearray(64_000_000)
+print(faults() - before)
+"""
+    held, given_back = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", program, how], capture_output=True, check=True
+            ).stdout
+        )
+        for how in ("hold", "not")
+    )
+    assert held < 1000 < given_back

@@ -97,6 +97,15 @@ def test_compiled_or_not():
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=variable.path)
 
 
+def test_each_update_draws_one_of_several_sizes():
+    model, batch, drawn = make_model(slots=1, hops=1), make_batch(2, 4), []
+    model.compile("sgd", retention=[Hindsight()], slots=(1, 2), jit_compile=False)
+    model._gradients = lambda *given: drawn.append(given[-1]) or model.gradients(*given)
+    for _ in range(6):
+        model.update(batch)
+    assert set(drawn) == {1, 2}
+
+
 def test_shards_give_the_mean_of_their_gradients():
     batch, model = make_batch(), make_model()
     options = {"retention": [Hindsight()], "jit_compile": False, "seed": 7}
@@ -124,7 +133,7 @@ def test_more_room_while_training():
     recall = []
     for slots in (None, batch["items"].shape[1]):
         model.compile("sgd", retention=[Hindsight()], slots=slots, jit_compile=False)
-        *_, logs = model.gradients(batch, SEED, tf.constant([0.1]))
+        *_, logs = model.gradients(batch, SEED, tf.constant([0.1]), *model.training_slots)
         recall.append(float(logs["support_recall"]))
         shown = model.evaluate(tf.data.Dataset.from_tensors(batch), verbose=0, return_dict=True)
         assert shown["support_recall"] < 1.0

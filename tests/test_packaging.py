@@ -110,6 +110,62 @@ def talk_to_server(serve, lemn, folder):
     return told
 
 
+BASE = """
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"gymnasium", "gym", "numba", "uvicorn", "httptools",
+                                  "tensorflow_serving", "tensorflow_text", "ray", "tf_agents",
+                                  "tf_keras"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Block())
+from lemn_tf.cli import main
+
+for command in sys.argv[1:]:
+    if code := main(command.split()):
+        sys.exit(code)
+"""
+"""Runs commands in a process that has none of the extras; ends with the first that fails."""
+
+
+@pytest.mark.slow
+def test_text_needs_no_extra(tmp_path):
+    """Evaluating, comparing, tracing and reporting work in the base install."""
+    asked = "babi-noisy-st-lemn-5 --data data/noisy_test.txt"
+    commands = [
+        "data babi --variant noisy --episodes 20 --out data",
+        f"evaluate {asked}",
+        f"compare {asked} --policies fifo",
+        f"trace {asked} --out trace.jsonl",
+        f"report {asked} --out report.html",
+    ]
+    run(
+        [sys.executable, "-c", BASE, *commands],
+        tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("evaluate imaze-mqn-st-lemn-4 --lengths 4", "mazes"),
+        ("play single-indicator-frmqn-st-lemn-5 --out maze.gif", "mazes"),
+        ("train maze --out run", "mazes"),
+        ("evaluate documents-lite-st-lemn-10 --qa qa.json --evidence .", "documents"),
+    ],
+)
+def test_a_missing_extra_is_one_line(command, extra, tmp_path):
+    (tmp_path / "qa.json").write_text("{}")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = run([sys.executable, "-c", BASE, command], tmp_path, code=2, env=environment).stderr
+    assert told.startswith("lemn: error: this needs the package")
+    assert f"pip install 'lemn_tf[{extra}]'" in told
+    assert told.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_the_wheel_works_without_the_lock(wheel, tmp_path):
     """Plain pip brings all that training, evaluating and exporting need; an extra the rest."""

@@ -1,10 +1,12 @@
 """Trained models by name: every preset loads, and answers stories that it has never seen."""
 
+import keras
+import numpy as np
 import pytest
 
 import lemn_tf
 from lemn_tf import runs
-from lemn_tf.experiments import babi
+from lemn_tf.experiments import babi, mazes
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
@@ -24,15 +26,21 @@ def test_every_file_is_a_preset():
 
 @pytest.mark.parametrize("name", [name for name in runs.presets() if name.startswith("babi")])
 def test_a_preset_answers(name, tmp_path):
-    _, variant, *_, slots = name.split("-")
+    variant, slots = name.split("-")[1], runs.presets()[name].slots
     path = tmp_path / "stories.txt"
     pipeline.write_stories(babi_generator.generate(variant, 60, seed=4711), path)
     model = lemn_tf.from_preset(name).model
-    assert model.memory.slots == int(slots)
+    assert model.memory.slots == slots
     result = babi.score(model, path)
     assert result["questions"] == 300
     assert result["error_rate"] < 8
     assert babi.score(model.with_policy("fifo"), path)["error_rate"] > result["error_rate"] + 4
+
+
+def test_a_damaged_config_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        runs.config(tmp_path)
 
 
 REEF = """The Great Barrier Reef lies off the coast of Queensland in Australia. It is made of about
@@ -66,11 +74,20 @@ def test_names_that_are_none(tmp_path):
         lemn_tf.load(tmp_path)
 
 
-def test_agents_are_found_by_name(tmp_path):
-    (tmp_path / "model.npz").write_bytes(b"whatever it holds")
-    for name in (str(tmp_path), tmp_path / "model.npz", "imaze-mqn-st-lemn-4"):
-        assert runs.is_agent(name)
-        assert runs.find_agent(name).suffix == ".npz"
-    assert not runs.is_agent("babi-noisy-st-lemn-5")
-    with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at 'x'; pre"):
-        runs.find_agent("x")
+def test_agents_are_found_as_all_models_are():
+    assert type(lemn_tf.load("imaze-mqn-st-lemn-4")).__name__ == "Navigator"
+    with pytest.raises(ValueError, match="imaze-mqn-st-lemn-4 is a Navigator: expected a model t"):
+        runs.load_reader("imaze-mqn-st-lemn-4")
+    with pytest.raises(ValueError, match="is a StreamReader: expected a maze agent"):
+        mazes.load_agent("babi-noisy-st-lemn-5")
+
+
+def test_a_small_file_has_half_the_size_and_nearly_the_same_weights(tmp_path):
+    model = keras.Sequential([keras.Input([64]), keras.layers.Dense(999), keras.layers.Dense(3)])
+    model.save(tmp_path / "full.keras")
+    runs.save_small(model, tmp_path / "small.keras")
+    full, small = (tmp_path / f"{name}.keras" for name in ("full", "small"))
+    assert small.stat().st_size < 0.6 * full.stat().st_size
+    for a, b in zip(model.get_weights(), runs.load(small).get_weights(), strict=True):
+        assert b.dtype == np.float32
+        np.testing.assert_allclose(a, b, atol=1e-3)

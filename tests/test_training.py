@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import keras
@@ -13,7 +14,9 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import recipes, training
+from lemn_tf.experiments.crew import free_ports
 from lemn_tf.learning import Hindsight
+from lemn_tf.learning.workers import VARIABLE, Cluster, WorkerLost, write_config
 from lemn_tf.loop import Interrupted, Run, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import MemN2N
@@ -71,25 +74,29 @@ class Stop(keras.callbacks.Callback):
         self._maybe(True)
 
 
-def run(folder, stop=None, epoch=2, **options):
-    """Trains the small recipe in `folder`; `stop` is a phase's number and a callback for it."""
+def trainee_of(folder, stop=None, epoch=2, **options):
+    """What trains the small recipe; `stop` is a phase's number and a callback for it."""
     training.EPOCH = epoch * ROWS
     tf.config.run_functions_eagerly(True)  # so few updates are done before a graph is traced
     keras.utils.set_random_seed(0)
     model = StreamReader(MemN2N(9, 3, units=4, hops=1, max_slots=3), 1, "s-lemn")
-    folder = Run(folder, {"phases": len(PHASES)})
-    trainee = training.PhaseTrainee(
+    return training.PhaseTrainee(
         model,
         PHASES,
         batches,
         tf.data.Dataset.from_tensors(batch_of(999)),
-        folder.folder,
+        folder,
         seed=3,
         jit_compile=False,
         callbacks=lambda phase, index: [stop[1]] if stop and stop[0] == index else [],
         **options,
     )
-    return trainee, run_loop(trainee, folder)
+
+
+def run(folder, stop=None, **options):
+    """Trains the small recipe in `folder`; see `trainee_of`."""
+    trainee = trainee_of(folder, stop, **options)
+    return trainee, run_loop(trainee, Run(folder, {"phases": len(PHASES)}))
 
 
 def history(folder):
@@ -242,9 +249,10 @@ def test_every_phase_of_every_recipe_can_be_compiled(name, trainer):
 
 def test_a_phase_may_have_a_smaller_memory_or_a_larger_one():
     roomy, tight = Phase("roomy", 1, slots=10), Phase("tight", 1, at_most=5)
-    assert [training.slots_of(roomy, own) for own in (5, 12)] == [10, 12]
-    assert [training.slots_of(tight, own) for own in (3, 10)] == [3, 5]
-    assert training.slots_of(Phase("own", 1), 7) == 7
+    assert [training.slots_of(roomy, own) for own in (5, 12)] == [(10,), (12,)]
+    assert [training.slots_of(tight, own) for own in (3, 10)] == [(3,), (5,)]
+    assert training.slots_of(Phase("own", 1), 7) == (7,)
+    assert training.slots_of(Phase("several", 1, sizes=(3, 9)), 7) == (3, 9)
 
 
 def test_training_watches_any_metric(tmp_path):
@@ -255,5 +263,92 @@ def test_training_watches_any_metric(tmp_path):
         run(tmp_path / "other", watch="speed")
 
 
+# -- several workers
+
+
+def start_workers(folder, dies_at=0):
+    """Two workers of one training; the second is killed after that update of the second phase."""
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    return [
+        subprocess.Popen(
+            [sys.executable, __file__, str(folder), str(dies_at * rank)],
+            env={**os.environ, VARIABLE: write_config(addresses, rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def work(folder, dies_at):
+    """What each of them does."""
+    workers = Cluster()
+    options = {"shards": 2, "workers": workers}
+    if workers.rank == 0:
+        run(folder, **options)
+        workers.tell({})
+        return
+    trainee = trainee_of(None, (1, Stop(kill, dies_at)), **options)
+    for told in iter(workers.hear, {}):
+        trainee.follow(told)
+
+
+def ended(processes):
+    """How each worker ended, and what it said."""
+    said = [process.communicate(timeout=300)[1] for process in processes]
+    return [(process.returncode, text) for process, text in zip(processes, said, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """A run of one worker that takes each batch in two shards: its folder."""
+    folder = tmp_path_factory.mktemp("halves")
+    run(folder, shards=2)
+    return folder
+
+
+def same_to_rounding(folder, expected):
+    """Asserts that two runs came to the same weights, optimizers and histories."""
+    found, wanted = checkpoint(folder), checkpoint(expected)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    for ours, theirs in zip(history(folder), history(expected), strict=True):
+        assert ours.pop("phase") == theirs.pop("phase")
+        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in expected.iterdir()}
+
+
+def test_two_workers_come_to_the_weights_of_one(halves, tmp_path):
+    """Half the batch each: draws, weights and scalars are those of the whole."""
+    for code, said in ended(start_workers(tmp_path)):
+        assert code == 0, said[-2000:]
+    same_to_rounding(tmp_path, halves)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_stops_the_other_and_the_run_goes_on(halves, tmp_path):
+    chief, other = start_workers(tmp_path, dies_at=3)
+    assert ended([other])[0][0] == -signal.SIGKILL
+    began = time.monotonic()
+    ((code, said),) = ended([chief])
+    assert time.monotonic() - began < 60
+    assert code == 2, said[-2000:]
+    told = said.strip().splitlines()[-1]
+    assert told.startswith("worker 1 of 2 lost contact with another one (")
+    assert told.endswith(f"in {tmp_path}: run the same command again to go on")
+    assert "; stopped after update 2 of 4 in phase 'policy'; saved in " in told
+    assert int(checkpoint(tmp_path)["progress/update"]) == 2
+    for code, said in ended(start_workers(tmp_path)):
+        assert code == 0, said[-2000:]
+    same_to_rounding(tmp_path, halves)
+
+
 if __name__ == "__main__":
-    run(sys.argv[1], (1, Stop(kill, 3)))
+    if VARIABLE not in os.environ:
+        run(sys.argv[1], (1, Stop(kill, 3)))
+    try:
+        work(Path(sys.argv[1]), int(sys.argv[2]))
+    except WorkerLost as lost:
+        print(lost, file=sys.stderr)
+        sys.exit(2)

@@ -63,9 +63,10 @@ class Server:
         self.rest_port = listener.getsockname()[1]
         config = uvicorn.Config(
             RestApi(self.catalog),
-            http=impatient(self.catalog.limits.seconds),
+            http=impatient(self.catalog.limits.seconds, self.catalog.limits.request_bytes),
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             lifespan="off",
             interface="asgi3",
             ws="none",

@@ -9,15 +9,21 @@ A call takes nearly as long for one row as for many, so a leader first waits unt
 as were under way at the end of the last call: those who got an answer mostly ask again. It waits
 only while they keep coming. So one client sees no added delay, and 64 soon share every call.
 
+A request comes on a thread of its own, which sleeps until there is a result, or from an event loop,
+which is told of all results of a call at once: to wake many threads costs more than a call.
+
 Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: nobody
 waits for a request that he could not have joined.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
 from collections import deque
+from concurrent import futures
 
 import numpy as np
 
@@ -33,17 +39,33 @@ _SHORTEST, _LONGEST = 0.004, 0.01  # seconds; a call counts as at least and at m
 
 
 class _Entry:
-    """A request in a queue; `gate` opens when there is a result or when it is to lead."""
+    """A request in a queue; `gate` opens when there is a result or when it is to lead.
 
-    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "leads", "outputs", "rows")
+    From an event loop, `told` becomes done instead when there is a result.
+    """
 
-    def __init__(self, arrays: Arrays, rows: int, deadline: float | None):
+    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "leads", "outputs", "rows", "told")
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        rows: int,
+        deadline: float | None,
+        told: asyncio.Future | None = None,
+    ):
         self.arrays, self.rows, self.deadline = arrays, rows, deadline
         self.outputs: Arrays | None = None
         self.error: Exception | None = None
-        self.batch, self.leads = 1, False
+        self.batch, self.leads, self.told = 1, False, told
         self.gate = threading.Lock()
         self.gate.acquire()
+
+    def result(self) -> tuple[Arrays, int]:
+        """The outputs and how many requests shared the call, or the error that came of it."""
+        if self.error is not None:
+            raise self.error
+        assert self.outputs is not None
+        return self.outputs, self.batch
 
 
 class Batcher:
@@ -74,15 +96,38 @@ class Batcher:
         """
         signature = self.signature
         rows = signature.rows(arrays)
-        if rows >= self.batch_rows or rows * signature.steps(arrays) > _LARGE:
+        if self._large(arrays, rows):
             with self.gate.enter(deadline):
                 return signature(arrays, deadline), 1
         if not signature.batches or not rows:
             return signature(arrays, deadline), 1
-        kind = tuple([arrays[name].shape[1:] for name in signature.inputs])
-        return self._lane(kind).run(_Entry(arrays, rows, deadline))
+        return self._lane(arrays).run(_Entry(arrays, rows, deadline))
 
-    def _lane(self, kind: tuple) -> Lane:
+    async def run_from_loop(
+        self, arrays: Arrays, deadline: float | None, pool: futures.Executor
+    ) -> tuple[Arrays, int]:
+        """As `run`, for an event loop, which it does not hold up.
+
+        Args:
+            arrays: checked inputs.
+            deadline: `time.monotonic()` after which nobody wants the answer.
+            pool: gives the threads that run the model.
+        """
+        signature, loop = self.signature, asyncio.get_running_loop()
+        rows = signature.rows(arrays)
+        if self._large(arrays, rows) or not signature.batches or not rows:
+            return await loop.run_in_executor(pool, self.run, arrays, deadline)
+        told = loop.create_future()
+        entry = _Entry(arrays, rows, deadline, told)
+        self._lane(arrays).add(entry, pool)
+        await told
+        return entry.result()
+
+    def _large(self, arrays: Arrays, rows: int) -> bool:
+        return rows >= self.batch_rows or rows * self.signature.steps(arrays) > _LARGE
+
+    def _lane(self, arrays: Arrays) -> Lane:
+        kind = tuple([arrays[name].shape[1:] for name in self.signature.inputs])
         with self._lock:
             lane = self.lanes.get(kind)
             if lane is None:
@@ -108,9 +153,26 @@ class Lane:
         self._company = threading.Condition(self._lock)
         self._expected = 1  # requests that a leader waits for
         self.took = 0.0  # seconds of a call
+        self._pool: futures.Executor  # that of the event loop, if any
 
     def run(self, entry: _Entry) -> tuple[Arrays, int]:
         """Runs a request, perhaps with others; returns its outputs and how many shared the call."""
+        self._join(entry)
+        if not entry.leads:
+            self._await(entry)
+        if entry.leads:
+            self._lead(entry)
+        return entry.result()
+
+    def add(self, entry: _Entry, pool: futures.Executor) -> None:
+        """Runs a request of an event loop, which is told when there is a result."""
+        self._pool = pool
+        self._join(entry)
+        if entry.leads:
+            pool.submit(self._lead, entry)
+
+    def _join(self, entry: _Entry) -> None:
+        """Lets a request lead if nobody does, and else puts it into the queue."""
         with self._lock:
             entry.leads = not self.busy
             self.busy = True
@@ -118,14 +180,6 @@ class Lane:
                 self.queue.append(entry)
                 if self._complete():
                     self._company.notify()
-        if not entry.leads:
-            self._await(entry)
-        if entry.leads:
-            self._lead(entry)
-        if entry.error is not None:
-            raise entry.error
-        assert entry.outputs is not None
-        return entry.outputs, entry.batch
 
     def _await(self, entry: _Entry) -> None:
         """Until there is a result or it is to lead; raises DEADLINE_EXCEEDED in time."""
@@ -155,11 +209,14 @@ class Lane:
                 self.busy = heir is not None
                 if heir is not None:
                     heir.leads = True
-            if heir is not None:
+            if heir is not None and heir.told is not None:
+                self._pool.submit(self._lead, heir)
+            elif heir is not None:
                 heir.gate.release()
             for entry in group:
-                if entry is not first:
+                if entry.told is None and entry is not first:
                     entry.gate.release()
+            _tell([entry.told for entry in group if entry.told is not None])
 
     def _complete(self) -> bool:
         return len(self.queue) + 1 >= self._expected
@@ -230,3 +287,16 @@ class Lane:
             entry.outputs = {name: array[start:stop] for name, array in outputs.items()}
             start = stop
         return True
+
+
+def _tell(waiting: list[asyncio.Future]) -> None:
+    """Tells event loops, each once, that what they wait for is there."""
+
+    def tell(loop: asyncio.AbstractEventLoop) -> None:
+        for one in waiting:
+            if one.get_loop() is loop and not one.done():  # the caller may have given up
+                one.set_result(None)
+
+    for loop in {one.get_loop() for one in waiting}:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
+            loop.call_soon_threadsafe(tell, loop)

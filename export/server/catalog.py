@@ -9,9 +9,11 @@ freed when its last request is done. A folder that cannot be loaded leaves every
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from lemn_tf.export.limits import Limits
 from lemn_tf.export.loaded import LoadedModel, LoadedSignature
 from lemn_tf.export.server.batching import Batcher
 from lemn_tf.export.server.gate import Gate
+from lemn_tf.export.server.metrics import Metrics
 from lemn_tf.export.server.signing import StateKey
 from lemn_tf.export.tensors import Arrays
 
@@ -48,11 +51,27 @@ class Version:
             arrays: checked inputs.
             deadline: `time.monotonic()` after which nobody wants the answer.
         """
-        batcher = self.batchers[signature.name]
-        if self.key is None:
-            return batcher.run(arrays, deadline)
-        outputs, batch = batcher.run(self.key.open(self.model, signature, arrays), deadline)
-        return self.key.seal(signature, outputs), batch
+        batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
+        outputs, batch = batcher.run(arrays, deadline)
+        return self._sealed(signature, outputs), batch
+
+    async def run_from_loop(
+        self,
+        signature: LoadedSignature,
+        arrays: Arrays,
+        deadline: float | None,
+        pool: futures.Executor,
+    ) -> tuple[Arrays, int]:
+        """As `run`, for an event loop; `pool` gives the threads."""
+        batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
+        outputs, batch = await batcher.run_from_loop(arrays, deadline, pool)
+        return self._sealed(signature, outputs), batch
+
+    def _opened(self, signature: LoadedSignature, arrays: Arrays) -> Arrays:
+        return self.key.open(self.model, signature, arrays) if self.key else arrays
+
+    def _sealed(self, signature: LoadedSignature, outputs: Arrays) -> Arrays:
+        return self.key.seal(signature, outputs) if self.key else outputs
 
     def __enter__(self) -> Version:
         return self
@@ -118,6 +137,7 @@ class Catalog:
         self.labels = dict(labels or {})
         self.keep, self.batch_rows, self.poll, self.threads = keep, batch_rows, poll, threads
         self.limits, self._gate, self._key = limits or Limits(), Gate(), key
+        self.metrics = Metrics()
         found = find_models(Path(path), name)
         self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -155,6 +175,13 @@ class Catalog:
         if name not in self.models:
             raise not_found(f"no model {shorten(name)}; there are {sorted(self.models)}")
         return self.models[name]
+
+    def count(self, name: str, status: str, entrypoint: str, seconds: float) -> None:
+        """Counts a request to `predict`, see `Metrics.request`; an unknown name counts as ""."""
+        known = name if name in self.models else ""
+        if not name and len(self.models) == 1:
+            known = next(iter(self.models))
+        self.metrics.request(known, status, entrypoint, seconds)
 
     def _find(self, name, version, label) -> Version:
         model = self.model(name)
@@ -240,6 +267,8 @@ class Catalog:
                 model.status[number] = Status("END", said)
             log.error("loading %s version %d failed: %s", model.name, number, error)
             return
+        for key, signature in loaded.signatures.items():
+            signature.on_run = functools.partial(self.metrics.run, model.name, key)
         batchers = {
             k: Batcher(s, self.batch_rows, self._gate) for k, s in loaded.signatures.items()
         }

@@ -116,17 +116,20 @@ def too_long(size: int, limits: Limits) -> ServingError:
     )
 
 
-def _handler(method: Method, message: Any, title: str, limits: Limits) -> grpc.RpcMethodHandler:
+def _handler(method: Method, message: Any, title: str, catalog: Catalog) -> grpc.RpcMethodHandler:
+    limits = catalog.limits
+
     def handle(body: bytes, context: grpc.ServicerContext) -> bytes:
         start = time.monotonic()
         remaining = context.time_remaining()
         deadline = start + min(limits.seconds if remaining is None else remaining, limits.seconds)
-        note, code = "-", Code.OK
+        note, code, model = "-", Code.OK, ""
         try:
             try:
                 request = message.FromString(body)
             except DecodeError as error:
                 raise invalid(f"the request is not a {message.DESCRIPTOR.name}") from error
+            model = request.model_spec.name
             response, note = method(request, deadline)
             answer = response.SerializeToString()
             if len(answer) > limits.answer_bytes:
@@ -138,8 +141,10 @@ def _handler(method: Method, message: Any, title: str, limits: Limits) -> grpc.R
             code, note = Code.INTERNAL, "internal error; the server's log says more"
             log.exception("gRPC %s failed", title)
         finally:
-            took = 1e3 * (time.monotonic() - start)
-            log.info("gRPC %s %s %.2f ms %s", title, code.name, took, note)
+            took = time.monotonic() - start
+            log.info("gRPC %s %s %.2f ms %s", title, code.name, 1e3 * took, note)
+            if title == "Predict":
+                catalog.count(model, code.name, "GRPC", took)
         context.abort(grpc.StatusCode[code.name], note)
         raise AssertionError("abort raises")
 
@@ -158,19 +163,19 @@ def serve(catalog: Catalog, host: str, port: int, threads: int = 128) -> tuple[g
     Returns:
         The server and its port.
     """
-    endpoint, limits = Endpoint(catalog), catalog.limits
+    endpoint = Endpoint(catalog)
     prediction = {
-        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict", limits),
+        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict", catalog),
         "GetModelMetadata": _handler(
             endpoint.metadata,
             get_model_metadata_pb2.GetModelMetadataRequest,
             "GetModelMetadata",
-            limits,
+            catalog,
         ),
     }
     models = {
         "GetModelStatus": _handler(
-            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus", limits
+            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus", catalog
         )
     }
     server = grpc.server(

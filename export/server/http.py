@@ -1,31 +1,45 @@
-"""HTTP connections that are closed if a request does not come whole in time."""
+"""HTTP connections that are closed if a request does not come whole in time, or has no end."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import cast
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_OVERHEAD = 1 << 16  # bytes of a request that are not its body
 
 
-def impatient(seconds: float) -> type[asyncio.Protocol]:
-    """A protocol for uvicorn that waits only so long for a request.
+def impatient(seconds: float, most: int) -> type[asyncio.Protocol]:
+    """A protocol for uvicorn that waits only so long for a request, and takes only so much.
 
     Without it, whoever opens a connection and sends nothing, or half of a request, holds it for
-    ever.
+    ever, and whoever sends a header without an end fills the memory.
 
     Args:
         seconds: from the opening of the connection, or from the last answer, until the next
             request has come whole.
+        most: bytes of a body. The rest of a request, such as its headers and the sizes of chunks,
+            may have as many, and a few more.
     """
 
-    class Impatient(H11Protocol):
+    class Impatient(HttpToolsProtocol):
         """Closes the connection when the time for a request is over."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self._came = 0  # bytes of a request that has not come whole
             self._start()
+
+        def data_received(self, data: bytes) -> None:
+            self._came += len(data)
+            super().data_received(data)
+            if self._came > 2 * most + _OVERHEAD:
+                self.transport.close()
+
+        def on_message_complete(self) -> None:
+            super().on_message_complete()
+            self._came = 0
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -40,7 +54,8 @@ def impatient(seconds: float) -> type[asyncio.Protocol]:
             self._clock = self.loop.call_later(seconds, self._time_is_over)
 
         def _time_is_over(self) -> None:
-            if self.conn.their_state not in (h11.DONE, h11.MUST_CLOSE):  # not come whole
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete or cycle.more_body:  # not come whole
                 self.transport.close()
 
     return cast("type[asyncio.Protocol]", Impatient)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent import futures
 from typing import Any
 from urllib.parse import unquote
@@ -21,8 +22,9 @@ from tensorflow_serving.apis import (
 
 from lemn_tf.export import json_tensors
 from lemn_tf.export.errors import Code, ServingError, invalid, shorten
-from lemn_tf.export.server import grpc_api
-from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.loaded import LoadedSignature
+from lemn_tf.export.server import grpc_api, metrics
+from lemn_tf.export.server.catalog import Catalog, Version
 
 log = logging.getLogger("lemn_tf.server")
 
@@ -34,6 +36,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 _WHICH = r"/v1/models/([^/:]+)(?:/versions/(\d{1,19})|/labels/([^/:]+))?"
 _POST = re.compile(_WHICH + r":(classify|regress|predict)", re.IGNORECASE)
 _GET = re.compile(_WHICH + r"(/metadata)?", re.IGNORECASE)
+_SMALL = 1 << 14  # bytes of a body that is read on the event loop
+_FEW = 1 << 12  # elements of an answer that is written there
 _LARGEST_VERSION = 2**63 - 1
 
 
@@ -54,35 +58,36 @@ class RestApi:
         """Answers a request, and writes one line to the log."""
         start = time.monotonic()
         method, path = scope["method"], scope["raw_path"].decode("ascii", "replace")
-        status, note, body = 500, "-", None
+        status, code, note, body = 500, Code.INTERNAL, "-", None
         try:
             async with asyncio.timeout(self.limits.seconds):
                 body = await self._body(dict(scope["headers"]), receive)
-                content, note = await asyncio.get_running_loop().run_in_executor(
-                    self._pool, self._work, method, path, body, start + self.limits.seconds
-                )
+                content, note = await self._work(method, path, body, start + self.limits.seconds)
             if len(content) > self.limits.answer_bytes:
                 raise grpc_api.too_long(len(content), self.limits)
-            status = 200
+            status, code = 200, Code.OK
         except ServingError as error:
-            status, note = error.code.http, error.message
+            status, code, note = error.code.http, error.code, error.message
         except TimeoutError:
-            what = "body" if body is None else "answer"
-            status = 408 if body is None else Code.DEADLINE_EXCEEDED.http
+            what, code = "body" if body is None else "answer", Code.DEADLINE_EXCEEDED
+            status = 408 if body is None else code.http
             note = f"no {what} within {self.limits.seconds:g} seconds"
         except ConnectionError:
-            status, note = Code.CANCELLED.http, "the client went away"
+            status, code, note = Code.CANCELLED.http, Code.CANCELLED, "the client went away"
         except Exception:
             note = "internal error; the server's log says more"
             log.exception("REST %s %s failed", method, shorten(path, 200))
         finally:
-            took = 1e3 * (time.monotonic() - start)
+            took = time.monotonic() - start
             said = shorten(path, 200)[1:-1]
-            log.info("REST %s %s %d %.2f ms %s", method, said, status, took, note)
+            log.info("REST %s %s %d %.2f ms %s", method, said, status, 1e3 * took, note)
+            if method == "POST" and (match := _POST.fullmatch(path.split("?")[0])):
+                self.catalog.count(unquote(match[1]), code.name, "REST", took)
         if status != 200:
             content = json_tensors.error(note)
+        watched = status == 200 and path.split("?")[0] == metrics.PATH
         headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", metrics.CONTENT_TYPE if watched else b"application/json"),
             (b"content-length", b"%d" % len(content)),
         ]
         if body is None:
@@ -113,16 +118,41 @@ class RestApi:
             f"the body has {size} bytes or more; at most {self.limits.request_bytes} are taken"
         )
 
-    # -- on a thread of the pool ------------------------------------------------------------------
-
-    def _work(self, method: str, path: str, body: bytes, deadline: float) -> tuple[bytes, str]:
+    async def _work(
+        self, method: str, path: str, body: bytes, deadline: float
+    ) -> tuple[bytes, str]:
         path = path.split("?")[0]
         if method == "POST" and (match := _POST.fullmatch(path)):
             if match[4].lower() != "predict":
                 raise ServingError(Code.UNIMPLEMENTED, f"{match[4]} is not served: use predict")
-            return self._predict(match, body, deadline)
+            if len(body) <= _SMALL:
+                return await self._predict_small(match, body, deadline)
+            return await self._on_thread(self._predict, match, body, deadline)
+        return await self._on_thread(self._look, method, path)
+
+    async def _on_thread(self, work: Callable[..., tuple[bytes, str]], *arguments: Any):
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    async def _predict_small(
+        self, match: re.Match, body: bytes, deadline: float
+    ) -> tuple[bytes, str]:
+        """As `_predict`, on the event loop: for little to read and write, a thread costs more."""
+        with self._asked(match, body) as (version, signature, document):
+            arrays, rows = json_tensors.arrays(document, signature)
+            outputs, batch = await version.run_from_loop(signature, arrays, deadline, self._pool)
+            note = _note(version, signature, batch)
+            if sum(array.size for array in outputs.values()) <= _FEW:
+                return json_tensors.response(outputs, rows), note
+            return await self._on_thread(lambda: (json_tensors.response(outputs, rows), note))
+
+    # -- on a thread of the pool ------------------------------------------------------------------
+
+    def _look(self, method: str, path: str) -> tuple[bytes, str]:
+        """Answers what is not a request to a model."""
         if method == "GET" and path == "/":
             return self._about()
+        if method == "GET" and path == metrics.PATH:
+            return self.catalog.metrics.text().encode(), "metrics"
         if method == "GET" and (match := _GET.fullmatch(path)):
             return self._metadata(match) if match[4] else self._status(match)
         raise invalid(f"malformed request: {method} {shorten(path, 200)[1:-1]}")
@@ -133,17 +163,23 @@ class RestApi:
         return json.dumps({"server": "lemn_tf embedded server", "models": names}).encode(), "about"
 
     def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
-        document = json_tensors.parse(body)
-        with self.catalog.lease(*_wanted(match)) as version:
-            model = version.model
-            try:
-                signature = model.signature(json_tensors.signature_name(document))
-            except ServingError as error:
-                raise invalid(error.message) from error
+        with self._asked(match, body) as (version, signature, document):
             arrays, rows = json_tensors.arrays(document, signature)
             outputs, batch = version.run(signature, arrays, deadline)
-            note = f"{model.name}/{model.version}:{signature.name} batch={batch}"
-            return json_tensors.response(outputs, rows), note
+            return json_tensors.response(outputs, rows), _note(version, signature, batch)
+
+    @contextlib.contextmanager
+    def _asked(
+        self, match: re.Match, body: bytes
+    ) -> Iterator[tuple[Version, LoadedSignature, dict]]:
+        """What a request means: a version, which stays loaded meanwhile, a signature, and more."""
+        document = json_tensors.parse(body)
+        with self.catalog.lease(*_wanted(match)) as version:
+            try:
+                signature = version.model.signature(json_tensors.signature_name(document))
+            except ServingError as error:
+                raise invalid(error.message) from error
+            yield version, signature, document
 
     def _metadata(self, match: re.Match) -> tuple[bytes, str]:
         request = get_model_metadata_pb2.GetModelMetadataRequest(
@@ -166,6 +202,10 @@ class RestApi:
             # TF Serving writes the code by name and leaves nothing out.
             status.setdefault("status", {"error_code": "OK", "error_message": ""})
         return json.dumps(content, indent=1).encode(), note
+
+
+def _note(version: Version, signature: LoadedSignature, batch: int) -> str:
+    return f"{version.model.name}/{version.model.version}:{signature.name} batch={batch}"
 
 
 def _wanted(match: re.Match) -> tuple[str, int | None, str]:

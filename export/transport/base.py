@@ -20,8 +20,12 @@ class Interface(NamedTuple):
 class Transport(Protocol):
     """A way to one model."""
 
-    def describe(self) -> tuple[int, dict[str, Interface]]:
-        """The version that answers, and its signatures; later calls go to that version."""
+    def describe(self, version: int | None = None) -> tuple[int, dict[str, Interface]]:
+        """The version that answers, and its signatures; later calls go to that version.
+
+        Args:
+            version: the one to ask; None for the newest.
+        """
 
     def run(self, signature: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """Runs a signature; raises `ServingError`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lemn_tf.export.errors import Code, ServingError
 from lemn_tf.export.folders import find_models, versions
 from lemn_tf.export.loaded import LoadedModel
 from lemn_tf.export.tensors import Arrays
@@ -29,7 +30,10 @@ class Folder:
         newest, folder = max(versions(base).items())
         self.model = LoadedModel(folder, name, newest)
 
-    def describe(self) -> tuple[int, dict[str, Interface]]:
+    def describe(self, version: int | None = None) -> tuple[int, dict[str, Interface]]:
+        if version not in (None, self.model.version):
+            loaded = f"version {self.model.version} is loaded here, not {version}"
+            raise ServingError(Code.NOT_FOUND, loaded)
         signatures = self.model.signatures.items()
         return self.model.version, {k: Interface(s.inputs, s.outputs) for k, s in signatures}
 

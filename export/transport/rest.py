@@ -34,9 +34,10 @@ class Rest:
         self._session, self._model = requests.Session(), ""
         self._interfaces: dict[str, Interface] = {}
 
-    def describe(self) -> tuple[int, dict[str, Interface]]:
+    def describe(self, version: int | None = None) -> tuple[int, dict[str, Interface]]:
         name = self.name or self._only_model()
-        document = self._ask("GET", f"/v1/models/{name}/metadata")
+        asked = "" if version is None else f"/versions/{version}"
+        document = self._ask("GET", f"/v1/models/{name}{asked}/metadata")
         version = int(document["model_spec"]["version"])
         signatures = document["metadata"]["signature_def"]["signature_def"]
         self._interfaces = {
@@ -72,7 +73,7 @@ class Rest:
             )
         except requests.Timeout as error:
             raise ServingError(Code.DEADLINE_EXCEEDED, f"{self.base}: {error}") from error
-        except requests.ConnectionError as error:
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
             raise ServingError(Code.UNAVAILABLE, f"{self.base}: {error}") from error
         try:
             document = response.json()

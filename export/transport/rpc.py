@@ -49,9 +49,11 @@ class Grpc:
             response_deserializer=answer.FromString,
         )
 
-    def describe(self) -> tuple[int, dict[str, Interface]]:
+    def describe(self, version: int | None = None) -> tuple[int, dict[str, Interface]]:
         request = messages.GetModelMetadataRequest(metadata_field=["signature_def"])
         request.model_spec.name = self.name or ""
+        if version is not None:
+            request.model_spec.version.value = version
         try:
             response = self._call(self._metadata, request)
         except ServingError as error:

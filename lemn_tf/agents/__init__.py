@@ -15,7 +15,7 @@ __all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the part that a name stands in: TF-Agents takes seconds to load."""
+    """Imports the module that defines a name, only when asked: TF-Agents takes seconds to load."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with contextlib.suppress(ImportError):  # TF-Agents needs gym, which asks to be replaced

@@ -40,8 +40,8 @@ ADVANTAGES: dict[str, tuple[Objective, ...]] = {
     "gae": (ActorCritic(),),
     "both": (Hindsight(), ActorCritic(entropy=0.0)),
 }
-"""How an action is judged: all candidates at once in hindsight, by the rewards that followed the
-one that was chosen (generalised advantages, as in the paper), or by both."""
+"""How an action is judged: by hindsight for all candidates at once, by the rewards that followed
+the chosen one (generalised advantages, as in the paper), or by both."""
 
 
 class ActorCriticAgent(tf_agent.TFAgent):
@@ -49,10 +49,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     Args:
         model: what is trained. `compile` it with an optimizer and `retention=agent.objectives`.
-        advantage: a name in `ADVANTAGES`, or the objectives themselves, with constants of their
-            own.
-        episodes: arrays of streams, those of the environment: needed to learn from trajectories,
-            which say only which stream was read and what was evicted.
+        advantage: a name in `ADVANTAGES`, or the objectives themselves, to set their constants.
+        episodes: the environment's streams as arrays; needed to learn from trajectories, which
+            record only which stream was read and what was evicted.
         item: nest of `tf.TensorSpec`, one item; default that of `episodes` or the model's.
         slots: N, if not the model's own.
     """
@@ -92,22 +91,18 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     def _train(self, experience: Experience, weights=None) -> tf_agent.LossInfo:
         """One update, from a batch of streams or from what a driver collected."""
-        self._check_compiled(weights)
-        if isinstance(experience, trajectory.Trajectory):
-            experience = self.lived(experience)
-        update = self._model.update(experience)
+        update = self._model.update(self._checked(experience, weights))
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(update.logs["total_loss"], update)
 
     def _loss(self, experience, weights=None, training: bool = False) -> tf_agent.LossInfo:
-        self._check_compiled(weights)
-        if isinstance(experience, trajectory.Trajectory):
-            experience = self.lived(experience)
+        experience = self._checked(experience, weights)
         seed, entropy = self._model.draws()
         total, loss, _, logs = self._model.losses_of(experience, seed, entropy)
         return tf_agent.LossInfo(total, {**logs, "loss": loss})
 
-    def _check_compiled(self, weights) -> None:
+    def _checked(self, experience: Experience, weights) -> Episode:
+        """The experience as streams; raises if the agent cannot learn from it."""
         if weights is not None:
             raise ValueError("expected no weights: every stream counts alike")
         compiled = getattr(self._model, "objectives", None)
@@ -116,6 +111,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
                 f"the model is not compiled with this agent's objectives: expected "
                 f"model.compile(optimizer, retention=agent.objectives); it has {compiled}"
             )
+        if isinstance(experience, trajectory.Trajectory):
+            return self.lived(experience)
+        return experience
 
     def lived(self, experience: trajectory.Trajectory, episodes: Episode | None = None) -> Episode:
         """The streams that were read, with the decisions that were made in them.

@@ -1,8 +1,8 @@
 """BatchedEnvironment: what in-graph environments of TF-Agents have in common.
 
 B games side by side, whose state lives in variables. When a game is over, its next step begins
-another one and ignores the action, as TF-Agents expects. A subclass says how a game begins, what an
-action does and what is seen; the kinds of steps, rewards and discounts are kept here.
+another one and ignores the action, as TF-Agents expects. A subclass says how a game begins, what
+an action does and what is seen; this class keeps track of step types, rewards and discounts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BatchedEnvironment(tf_environment.TFEnvironment, abc.ABC):
 
     @abc.abstractmethod
     def _move(self, action: tf.Tensor, steps: tf.Tensor) -> Moved:
-        """Plays the actions `[B]`; `steps` `[B]` are those of each game, this one included."""
+        """Plays the actions `[B]`; `steps` `[B]` counts each game's steps, this one included."""
 
     @abc.abstractmethod
     def _observation(self) -> Any:

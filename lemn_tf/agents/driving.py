@@ -4,8 +4,8 @@
     model.compile(optimizer, retention=agent.objectives, agent=Driven(agent, model))
     model.fit(episodes)
 
-`fit` goes on as ever, with its callbacks and checkpoints. But the streams of a batch are read in a
-`StreamEnvironment` by a driver, move by move, instead of in one loop of the memory layer.
+`fit` works as usual, with its callbacks and checkpoints. But a driver reads the streams of a batch
+in a `StreamEnvironment`, step by step, instead of the memory layer in one loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lemn_tf.model import StreamReader
 
 
 class Game(NamedTuple):
-    """What it takes to read batches of one shape."""
+    """Environment, driver and buffer for batches of one shape."""
 
     environment: StreamEnvironment
     buffer: tf_uniform_replay_buffer.TFUniformReplayBuffer
@@ -72,7 +72,7 @@ class Driven:
         rows, steps = tf.nest.flatten(episode["items"])[0].shape[:2]
         blank["length"] = tf.fill([rows], steps)
         environment = StreamEnvironment(
-            blank, self.model, rows, slots=self.model.training_slots, rewarding=False
+            blank, self.model, rows, slots=self.model.training_slots[0], rewarding=False
         )
         buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
             self.agent.collect_data_spec, rows, max_length=2 * steps + 2

@@ -4,8 +4,9 @@
     time_step = environment.reset()
     time_step = environment.step(tf.zeros([32], tf.int32))  # the oldest leaves, once memory is full
 
-A move is an item of the stream: it shows the N slots and the newcomer, the action says which of
-the N + 1 leaves, and the reward is what the reader then makes of the questions asked at that point.
+Each step is one item of the stream. The observation shows the N slots and the newcomer, the action
+says which of the N + 1 leaves, and the reward depends on how the reader answers the questions
+asked at that point.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ KEYS = ("items", "length", "questions", "ask_at", "answers")
 
 
 def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
-    """The candidate that really leaves: the one chosen, or the first that may if that one may not.
+    """The candidate that really leaves: the one chosen if it may leave, else the first that may.
 
     Args:
         action: `[...]` int32.
@@ -43,7 +44,7 @@ def leaving(action: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
 def game_of(
     model: StreamReader, item: Any = None, slots: int | None = None
 ) -> tuple[ts.TimeStep, tensor_spec.BoundedTensorSpec]:
-    """What is shown and what can be done when a model reads streams of such items.
+    """Observations and actions when a model reads streams of such items.
 
     Args:
         model: its memory says how many slots there are.
@@ -54,9 +55,9 @@ def game_of(
         The specs of time steps and actions. Observations are dicts of
             entries: nest of `[N + 1, ...]`, the candidates, newcomer last, blank if unused.
             ids: `[N + 1]` int64, their positions in the stream, -1 if unused.
-            allowed: `[N + 1]` bool, which of them the rules let go. Another action is ignored.
-            stream: int32, which of the streams it is. For a learner to find the questions; a
-                policy that looked it up would know the future.
+            allowed: `[N + 1]` bool, which of them may leave. Any other action is ignored.
+            stream: int32, which of the streams it is, so that a learner can find the questions. A
+                policy that used it would know the future.
     """
     item = model.item if item is None else item
     slots = slots or model.memory.slots
@@ -73,7 +74,7 @@ def game_of(
 
 
 class StreamEnvironment(BatchedEnvironment):
-    """B streams side by side. A row whose stream ends goes on with the next one of the data.
+    """B streams side by side. A row whose stream ends goes on with the next stream of the data.
 
     See `game_of` for the observations. At the end of a stream there is no newcomer, only the
     memory as it was left.
@@ -120,7 +121,7 @@ class StreamEnvironment(BatchedEnvironment):
         self._next = variable(0)
 
     def load(self, episodes: Mapping[str, Any]) -> None:
-        """Replaces the streams by others of the same shapes; call `reset` to begin with them."""
+        """Replaces the streams with others of the same shapes; call `reset` to begin with them."""
         for key in KEYS:
             tf.nest.map_structure(
                 lambda old, new: old.assign(new), self._episodes[key], episodes[key]

@@ -4,8 +4,8 @@
     time_step = environment.reset()
     time_step = environment.step(tf.zeros([64], tf.int32))  # everybody one cell ahead
 
-For agents of TF-Agents that want to see frames. Our own training does not go through it: it works
-on pose tables and looks at each distinct frame once (`lemn_tf.navigation.rollout`).
+For agents of TF-Agents that take frames. Our own training does not use it: it works on pose tables
+and looks at each distinct frame once (`lemn_tf.navigation.rollout`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MazeEnvironment(BatchedEnvironment):
 
     @property
     def pose(self) -> tf.Tensor:
-        """int32 `[B]`: where everybody is, as an index into the tables."""
+        """int32 `[B]`: the pose of each walker, as an index into the tables."""
         return self._pose.read_value()
 
     def _begin(self, rows: tf.Tensor) -> None:

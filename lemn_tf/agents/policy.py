@@ -21,12 +21,12 @@ Nest = Any
 
 
 class EvictionPolicy(tf_policy.TFPolicy):
-    """Says with what probability each candidate leaves, over what a `StreamEnvironment` shows.
+    """Gives each candidate's probability of leaving, from what a `StreamEnvironment` shows.
 
-    What the retention policy carries for each entry is the policy's state here. TF-Agents has a
-    state before the action is drawn, so all N + 1 candidates are in it, each with its id, and the
-    next step takes those that are still there. That also makes it right if the environment had to
-    ignore the action. A policy without carry has no state.
+    What the retention policy carries for each entry is the policy's state here. TF-Agents fixes
+    the state before the action is drawn, so it holds all N + 1 candidates, each with its id, and
+    the next step takes those that are still there. So it is right even if the environment ignored
+    the action. A policy without carry has no state.
 
     Args:
         model: its memory's policy decides.
@@ -45,7 +45,7 @@ class EvictionPolicy(tf_policy.TFPolicy):
         policy = model.memory.policy
         if policy.clairvoyant or policy.listens:
             raise ValueError(
-                f"expected a policy that goes by the candidates alone; got {policy.name!r}, which "
+                f"expected a policy that needs only the candidates; got {policy.name!r}, which "
                 "also needs to be told the future or what the reader attends to"
             )
         self._model = model

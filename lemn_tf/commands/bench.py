@@ -1,4 +1,4 @@
-"""`lemn bench`: how fast training and evaluation are, beside one story at a time in eager mode."""
+"""`lemn bench`: how fast training, evaluation and reading are, beside eager mode."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lemn_tf.commands.common import whole_number
 
 
 class Bench:
-    """Measures episodes a second, after compilation, as a ratio to an eager baseline."""
+    """Measures episodes per second, after compilation, and compares with an eager baseline."""
 
     name = "bench"
-    help = "measure episodes a second of training or evaluation"
+    help = "measure training, evaluation or reading: episodes or sentences per second"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("what", choices=("train", "evaluate"))
+        parser.add_argument("what", choices=("train", "evaluate", "observe"))
         parser.add_argument("--policy", default="st-lemn", help="retention policy")
         parser.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
         parser.add_argument("--batch", type=whole_number(1), help="episodes at a time")
@@ -26,18 +26,25 @@ class Bench:
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.experiments import speed
 
-        measure = speed.of_training if arguments.what == "train" else speed.of_evaluation
         size = arguments.batch or (64 if arguments.what == "train" else 256)
-        result = measure(
-            arguments.policy, arguments.slots, size, arguments.shards, arguments.seconds
-        )
+        memory, seconds = (arguments.policy, arguments.slots), arguments.seconds
+        if arguments.what == "observe":
+            result = speed.of_observing(*memory, size, seconds)
+        elif arguments.what == "train":
+            result = speed.of_training(*memory, size, arguments.shards, seconds)
+        else:
+            result = speed.of_evaluation(*memory, size, arguments.shards, seconds)
         if arguments.json:
             print(json.dumps(result))
             return
+        what = "sentences" if arguments.what == "observe" else "episodes"
         print(
-            f"{arguments.what}: {result['episodes_per_second']:,.0f} episodes/s "
+            f"{arguments.what}: {result['episodes_per_second']:,.0f} {what}/s, "
+            f"{result['per_processor_second']:,.0f} in a second of processor time "
             f"(batch {result['batch']}, {result['shards']} shards, compiled in "
-            f"{result['compile_seconds']:.0f} s); one story at a time in eager mode "
-            f"{result['eager_episodes_per_second']:,.1f} episodes/s: "
+            f"{result['compile_seconds']:.0f} s); one stream at a time in eager mode "
+            f"{result['eager_episodes_per_second']:,.1f} {what}/s: "
             f"{result['ratio']:,.0f} times as fast"
         )
+        if "state_bytes" in result:
+            print(f"the memory of a stream: {result['state_bytes']:,} bytes")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+
+from lemn_tf.commands.common import there
+from lemn_tf.files import room_for
 
 
 class Chat:
@@ -23,6 +27,17 @@ class Chat:
         parser.add_argument("--name", help="of the model, if the server has several")
         parser.add_argument("--load", metavar="FILE", help="go on with a saved memory")
         parser.add_argument("--save", metavar="FILE", help="save the memory at the end")
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises for a preset, a folder without a model, or a file that is not there."""
+        from lemn_tf.export.folders import find_models
+
+        if Path(arguments.target).is_dir():
+            find_models(Path(arguments.target), arguments.name)
+        else:
+            _refuse_preset(arguments.target)
+        there(arguments.load)
+        room_for(arguments.save)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console
@@ -61,3 +76,19 @@ def _lines() -> Iterator[str]:
             yield input("> ")
         except EOFError:
             return
+
+
+def _refuse_preset(name: str) -> None:
+    """Raises for the name of a preset, which is no address, and says what to do with it."""
+    from lemn_tf import runs
+
+    if name not in runs.presets():
+        return
+    if not runs.reads_stories(name):
+        raise ValueError(
+            f"{name} is an agent that acts in a world, and not for talking: `lemn play {name} "
+            "--out FILE.gif` shows it"
+        )
+    raise ValueError(
+        f"{name} is not exported: `lemn export {name} --out DIR/1`, then `lemn chat DIR`"
+    )

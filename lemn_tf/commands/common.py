@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lemn_tf.experiments.cells import C, Table
+    from lemn_tf.experiments.scheduling import Scheduler
 
 
 def whole_number(least: int):
@@ -45,15 +48,19 @@ def amount(text: str) -> float:
 
 
 def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) -> None:
-    """Raises if one of the named options was given: they are meant for something else."""
+    """Raises if one of these options was given although it is meant for something else."""
     given = [name for name in names if getattr(arguments, name) is not None]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is not one")
 
 
+VARIANTS = ("original", "noisy", "large")
+"""The stories that can be generated, as `lemn_tf.pipelines.babi_generator` has them."""
+
+
 def there(*paths: str | None) -> None:
-    """Raises unless each of the files, those that are None aside, is there and can be read."""
+    """Raises unless each file that is not None exists and can be read."""
     for path in paths:
         if path is not None:
             open(path, "rb").close()
@@ -67,12 +74,40 @@ def words(text: str) -> list[str]:
 def add_table_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     """The options of every `lemn reproduce` that trains a table, with the folder for its runs."""
     add = parser.add_argument
-    add("--jobs", type=whole_number(1), default=2, help="trainings at a time")
+    add_scheduling_arguments(parser)
     add("--out", default=out, metavar="DIR", help="for the runs")
     add("--results", default="results", metavar="DIR", help="for the report")
     add("--presets", metavar="DIR", help="also copy the best ST-LEMN models there as presets")
     add("--report-only", action="store_true", help="only write the report")
     add("--cell", help=argparse.SUPPRESS)
+
+
+def add_scheduling_arguments(parser: argparse.ArgumentParser, jobs: int | None = 2) -> None:
+    """Adds the options of commands that run jobs: how many at a time, and where.
+
+    Args:
+        parser: of the command.
+        jobs: how many at a time by default; None for none, all in one process.
+    """
+    add = parser.add_argument
+    default = "%(default)s" if jobs else "default: no jobs, all in one process"
+    add("--jobs", type=whole_number(1), default=jobs, help=f"how many at a time ({default})")
+    about = (
+        "run as Ray tasks, on a cluster at ADDRESS that sees the same folders or on this machine"
+    )
+    add("--ray", nargs="?", const="local", metavar="ADDRESS", help=about)
+
+
+def scheduler_for(arguments: argparse.Namespace, out: str | os.PathLike) -> Scheduler:
+    """What runs the jobs, by the options; compiled programs go to `xla` in `out`."""
+    programs = Path(out) / "xla"
+    if arguments.ray is None:
+        from lemn_tf.experiments.scheduling import Processes
+
+        return Processes(arguments.jobs, programs)
+    from lemn_tf.experiments.ray_tasks import RayTasks
+
+    return RayTasks(arguments.ray, arguments.jobs or os.cpu_count() or 1, programs)
 
 
 def run_table(
@@ -82,8 +117,11 @@ def run_table(
     if arguments.cell:
         table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
         return None
-    failed = [] if arguments.report_only else table.run(cells, arguments.jobs)
+    failed: list[str] = []
+    if not arguments.report_only:
+        with scheduler_for(arguments, table.out) as scheduler:
+            failed = table.run(cells, scheduler)
     if failed:
-        print(f"lemn: {len(failed)} trainings failed: {', '.join(failed)}", file=sys.stderr)
+        print(f"lemn: {len(failed)} {table.made_of} failed: {', '.join(failed)}", file=sys.stderr)
     report()
     return 1 if failed else None

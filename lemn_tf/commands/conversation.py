@@ -16,7 +16,7 @@ from lemn_tf.export.client import Entry, MemoryClient, Observation, Reply, Servi
 
 HELP = """\
 A line is remembered; a line that ends in "?" is answered. A reader of documents takes whole
-paragraphs; if its policy goes by the question, ask first, then paste the text, then ask again.
+paragraphs; if its policy needs the question, ask first, then paste the text, then ask again.
 /memory            show the memory
 /pin ID, /unpin ID keep an entry for good, or not
 /forget ID         erase an entry
@@ -39,7 +39,7 @@ class Conversation:
         self.client, self.console = client, console
 
     def run(self, lines: Iterable[str]) -> None:
-        """Takes lines until there are no more, or one says `/quit` or `quit`."""
+        """Handles lines until there are no more, or one is `/quit` or `quit`."""
         for line in lines:
             line = line.strip()
             if line.lower() in ("/quit", "quit"):
@@ -53,7 +53,7 @@ class Conversation:
                 self.console.print(f"[red]error:[/] {escape(str(text))}")
 
     def take(self, line: str) -> None:
-        """One line."""
+        """Handles one line."""
         if line.startswith("/"):
             self._command(*line[1:].split(maxsplit=1))
             return
@@ -66,7 +66,7 @@ class Conversation:
             self._observed(self.client.observe_many([line], chunk=1))
         strange = self.client.unknown_words(line)
         if strange:
-            told = f"it has never seen {', '.join(strange)}: all such words are the same to it"
+            told = f"the model does not know {', '.join(strange)}: it treats all such words alike"
             self.console.print(f"[yellow]hint:[/] {escape(told)}")
 
     def _command(self, command: str = "help", argument: str = "") -> None:

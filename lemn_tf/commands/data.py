@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from lemn_tf.commands import data_documents
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands import data_documents, maze
+from lemn_tf.commands.common import VARIANTS, whole_number
 
 
 class Data:
     """Makes stories in bAbI's text format, or fetches the official ones."""
 
     name = "data"
-    help = "make or fetch data: bAbI streams, documents with questions"
+    help = "make or fetch data: bAbI streams, documents with questions, maps of mazes"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", metavar="kind", required=True)
         babi = kinds.add_parser(
             "babi", help="two-supporting-facts streams", description=self.__doc__
         )
-        babi.add_argument("--variant", default="noisy", help="original, noisy or large")
+        babi.add_argument("--variant", choices=VARIANTS, default="noisy", help="which stories")
         babi.add_argument(
             "--episodes", type=whole_number(10), default=2000, help="stories in all, all splits"
         )
@@ -29,8 +29,12 @@ class Data:
             "--download", action="store_true", help="fetch the official archive into DIR instead"
         )
         data_documents.add_arguments(kinds)
+        maze.add_data_arguments(kinds.add_parser("maze", help="maps of mazes"))
 
     def run(self, arguments: argparse.Namespace) -> None:
+        if arguments.kind == "maze":
+            maze.run_data(arguments)
+            return
         if arguments.kind != "babi":
             data_documents.run(arguments)
             return

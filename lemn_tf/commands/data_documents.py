@@ -8,7 +8,7 @@ from lemn_tf.commands.common import whole_number
 
 
 def add_arguments(kinds) -> None:
-    """Adds the two kinds of data; `kinds` is what `add_subparsers` returned."""
+    """Adds the parsers for both kinds of data to `kinds`, which `add_subparsers` returned."""
     about = "fetch the official TriviaQA files with their documents (2.7 GB)"
     triviaqa = kinds.add_parser("triviaqa", help=about, description=about)
     triviaqa.add_argument("--download", action="store_true", required=True, help="fetch them")
@@ -19,7 +19,7 @@ def add_arguments(kinds) -> None:
     squad.add_argument("--out", required=True, metavar="DIR", help="folder for qa and evidence")
     squad.add_argument("--split", help="train, dev or any name; default: by the file's name")
     squad.add_argument(
-        "--words", type=whole_number(1), default=800, help="words of a document (default: 800)"
+        "--words", type=whole_number(1), default=800, help="most words per document (default: 800)"
     )
 
 
@@ -33,5 +33,5 @@ def run(arguments: argparse.Namespace) -> None:
     file, documents, questions, skipped = squad.convert(
         arguments.file, arguments.out, arguments.split, arguments.words
     )
-    left = f", {skipped:,} left out for want of an answer" if skipped else ""
+    left = f", {skipped:,} left out because they have no answer" if skipped else ""
     print(f"{file}: {documents:,} documents, {questions:,} questions{left}")

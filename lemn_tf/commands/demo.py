@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands.common import VARIANTS, whole_number
 from lemn_tf.commands.evaluate import table
 from lemn_tf.commands.report import write_report
 
@@ -27,7 +27,7 @@ class Demo:
     help = "generate stories, train a policy on them, and show what it learned to remember"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--variant", default="noisy", help="original, noisy or large")
+        parser.add_argument("--variant", choices=VARIANTS, default="noisy", help="which stories")
         parser.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
         parser.add_argument("--policy", default="st-lemn", help="retention policy, one that learns")
         parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything")

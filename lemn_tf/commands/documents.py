@@ -22,6 +22,8 @@ from lemn_tf.commands.common import whole_number, words
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lemn_tf.model import StreamReader
+
 
 @contextlib.contextmanager
 def named() -> Iterator[None]:
@@ -59,7 +61,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--question-aware", action="store_true", help=aware)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     add("--updates", type=whole_number(1), default=4000, help="of the reader, 32 questions each")
-    add("--epochs", type=whole_number(1), default=30, help="of the policy, over all documents")
+    add("--epochs", type=whole_number(1), default=6, help="of the policy, over all documents")
     taken = "the trained reader of another run (its reader.npz)"
     add("--reader-from", metavar="RUN", help=taken)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
@@ -116,17 +118,13 @@ def check(arguments: argparse.Namespace) -> None:
         raise ValueError("questions about documents need both --qa F and --evidence DIR")
 
 
-def run_evaluate(arguments: argparse.Namespace) -> None:
+def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
     """Answers the questions of a file and prints the official scores."""
-    from lemn_tf import runs
     from lemn_tf.evaluation import with_rule
     from lemn_tf.experiments import documents_scoring as scoring
     from lemn_tf.files import write_atomically
 
     check(arguments)
-    if arguments.predictions and not Path(arguments.predictions).absolute().parent.is_dir():
-        raise ValueError(f"{arguments.predictions}: expected a folder to write it to, found none")
-    model = runs.load(arguments.run)
     if arguments.policy:
         model = with_rule(model, arguments.policy)
     with named():
@@ -169,6 +167,8 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     sets = "sets, each with qa/wikipedia-{train,dev}.json and evidence/"
     add("--sets", nargs="+", required=True, metavar="DIR", help=sets)
     add("--seeds", type=whole_number(1), default=3, help="trainings of each learned policy")
+    only = "run only cells whose name has one of these in it, e.g. squad-stream-10-st,aware"
+    add("--only", type=words, metavar="PARTS", help=only)
     add("--results", default="results", metavar="DIR", help="for the tables")
 
 
@@ -177,8 +177,10 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
     from lemn_tf import runs
     from lemn_tf.experiments import documents_report
 
-    model, given = runs.load(arguments.run), arguments
-    path = documents_report.reproduce(model, given.sets, given.results, given.seeds, print)
+    model, given = runs.load_reader(arguments.run), arguments
+    path = documents_report.reproduce(
+        model, given.sets, given.results, given.seeds, print, given.only
+    )
     print(f"wrote {path}")
 
 
@@ -236,7 +238,7 @@ def run_compare(arguments: argparse.Namespace) -> None:
     from lemn_tf.experiments.documents_table import RULES
 
     check(arguments)
-    models = {name: runs.load(name) for name in arguments.runs}
+    models = {name: runs.load_reader(name) for name in arguments.runs}
     first = next(iter(models.values()))
     for name in arguments.policies or RULES:
         models.setdefault(name, with_rule(first, name))

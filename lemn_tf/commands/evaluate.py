@@ -7,18 +7,30 @@ import functools
 import json
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands import documents, maze
-from lemn_tf.commands.common import refuse, there, whole_number, whole_numbers, words
+from lemn_tf.commands import documents, maze, world
+from lemn_tf.commands.common import (
+    add_scheduling_arguments,
+    refuse,
+    run_table,
+    there,
+    whole_number,
+    whole_numbers,
+    words,
+)
+from lemn_tf.files import room_for
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lemn_tf.model import StreamReader
+    from lemn_tf.navigation.agent import MemoryAgent
+
 
 class Evaluate:
-    """Scores a trained model: answers every question of a file, or plays mazes."""
+    """Scores a trained model: answers every question of a file, or plays a world."""
 
     name = "evaluate"
-    help = "score a trained model: the questions of a file, or mazes"
+    help = "score a trained model: the questions of a file, mazes or other worlds"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN", help="folder of a run, .keras file, or preset")
@@ -36,35 +48,54 @@ class Evaluate:
         asked = parser.add_argument_group("for a reader of documents")
         documents.add_arguments(asked)
         asked.add_argument("--predictions", metavar="F", help="write answers in TriviaQA's format")
-        maze.add_evaluate_arguments(parser.add_argument_group("for a maze agent"))
+        agents = parser.add_argument_group("for an agent, in mazes or any Gymnasium world")
+        maze.add_evaluate_arguments(agents)
+        world.add_import(agents)
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there is no such model, or no such data."""
+        """Raises if the model or the data is missing, or an output file has no folder."""
         from lemn_tf import runs
 
-        if not runs.is_agent(arguments.run):
-            runs.find(arguments.run)
+        if runs.reads_stories(arguments.run) and not (arguments.qa or arguments.evidence):
+            _check_reader(arguments)
         there(arguments.data)
+        room_for(arguments.predictions)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
         from lemn_tf.evaluation import with_rule
         from lemn_tf.experiments import babi
+        from lemn_tf.navigation.agent import MemoryAgent
 
-        if runs.is_agent(arguments.run):
-            return maze.run_evaluate(arguments)
-        if arguments.qa or arguments.evidence:
-            return documents.run_evaluate(arguments)
         model = runs.load(arguments.run)
-        refuse(arguments, ("env", "lengths", "maps", "temperature", "count", "seed"), "maze agents")
-        if arguments.data is None:
-            raise ValueError("say which stories to answer: --data F")
+        if isinstance(model, MemoryAgent):
+            return _evaluate_agent(arguments, model)
+        if arguments.qa or arguments.evidence:
+            return documents.run_evaluate(arguments, model)
+        _check_reader(arguments)
         if arguments.policy:
             model = with_rule(model, arguments.policy)
         stored = stores_questions([arguments.run], arguments.store_questions)
         renamings = arguments.renamings or 0
         result = babi.score(model, arguments.data, arguments.slots, stored, renamings)
         print(json.dumps(result) if arguments.json else sentence(result))
+
+
+def _check_reader(arguments: argparse.Namespace) -> None:
+    """Raises unless the options are those for a reader of stories."""
+    names = ("env", "lengths", "maps", "temperature", "count", "seed", "modules")
+    refuse(arguments, names, "agents")
+    if arguments.data is None:
+        raise ValueError("say which stories to answer: --data F")
+
+
+def _evaluate_agent(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
+    from lemn_tf.navigation.navigator import Navigator  # needs an extra
+
+    if isinstance(agent, Navigator):
+        maze.run_evaluate(arguments, agent)
+    else:
+        world.run_evaluate(arguments, agent)
 
 
 def sentence(result: dict) -> str:
@@ -104,32 +135,41 @@ class Compare:
         )
         add_store_questions(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
-        drawn = "draw error against slots to an .svg or .png too"
+        drawn = "also draw error against slots, to an .svg or .png"
         parser.add_argument("--figure", metavar="F", help=drawn)
+        add_scheduling_arguments(parser, jobs=None)
+        kept = "for the scores and logs of jobs (%(default)s)"
+        parser.add_argument("--out", default="runs/compare", metavar="DIR", help=kept)
+        parser.add_argument("--cell", help=argparse.SUPPRESS)
+        parser.set_defaults(report_only=False)
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there is no such model, or no such data."""
+        """Raises if the model or the data is missing, or an output file has no folder."""
         from lemn_tf import runs
 
         for name in arguments.runs:
             runs.find(name)
+        if not (arguments.data or arguments.qa or arguments.evidence):
+            raise ValueError("say which stories to answer: --data F, or --qa F --evidence DIR")
         there(arguments.data)
+        room_for(arguments.figure)
 
-    def run(self, arguments: argparse.Namespace) -> None:
+    def run(self, arguments: argparse.Namespace) -> int | None:
         from rich.console import Console
 
         from lemn_tf import retention, runs
-        from lemn_tf.evaluation import compare, with_rule
-        from lemn_tf.experiments import babi
+        from lemn_tf.evaluation import with_rule
         from lemn_tf.seeing import figures
         from lemn_tf.seeing.budgets import from_rows
 
         if arguments.qa or arguments.evidence:
+            if arguments.jobs or arguments.ray:
+                raise ValueError(
+                    "--jobs, --ray: for stories; documents are compared in one process"
+                )
             documents.run_compare(arguments)
-            return
-        if arguments.data is None:
-            raise ValueError("say which stories to answer: --data F, or --qa F --evidence DIR")
-        models = {name: runs.load(name) for name in arguments.runs}
+            return None
+        models = {name: runs.load_reader(name) for name in arguments.runs}
         first = next(iter(models.values()))
         learned = {model.memory.policy.name for model in models.values()}
         asked = arguments.policies or ("fifo", "lifo", "uniform", "lru")
@@ -137,18 +177,39 @@ class Compare:
         rules = [name for name in others if not retention.get(name).clairvoyant]  # shown anyway
         shown = {name: with_rule(first, name) for name in rules} | models
         stored = stores_questions(arguments.runs, arguments.store_questions)
-        rows = []
-        for slots in arguments.slots or [first.memory.slots]:
-            how = {"path": arguments.data, "slots": slots, "store_questions": stored}
-            rows += compare(shown, functools.partial(babi.score, **how))
+        rows = self._rows(shown, arguments, stored)
+        if rows is None:
+            return None if arguments.cell else 1
         if arguments.figure:
             trained = {name: model.memory.slots for name, model in models.items()}
             figures.write(figures.budget_curve(from_rows(rows), trained=trained), arguments.figure)
         if arguments.json:
             print(json.dumps(rows))
-            return
+            return None
         title = f"{arguments.data}: error %" + (", questions stored too" if stored else "")
-        Console().print(table(rows, title) if len(arguments.slots) < 3 else sizes(rows, title))
+        few = len({row["slots"] for row in rows}) < 3
+        Console().print(table(rows, title) if few else sizes(rows, title))
+        return None
+
+    def _rows(
+        self, shown: dict[str, StreamReader], arguments: argparse.Namespace, stored: bool
+    ) -> list[dict] | None:
+        """The scores of all models at all sizes; None if jobs failed, or there was one to do."""
+        from lemn_tf.evaluation import compare
+        from lemn_tf.experiments import babi
+        from lemn_tf.experiments.comparing import ScoreTable
+
+        several = arguments.slots or [shown[arguments.runs[0]].memory.slots]
+        if not (arguments.jobs or arguments.ray or arguments.cell):
+            rows = []
+            for slots in several:
+                how = {"path": arguments.data, "slots": slots, "store_questions": stored}
+                rows += compare(shown, functools.partial(babi.score, **how))
+            return rows
+        scores = ScoreTable(arguments.out, shown, arguments.data, stored, arguments.given)
+        cells = scores.cells(several)
+        failed = run_table(scores, cells, arguments, report=lambda: None)
+        return None if failed or arguments.cell else scores.rows(cells)
 
 
 def sizes(rows: list[dict], title: str) -> Table:
@@ -167,7 +228,7 @@ def sizes(rows: list[dict], title: str) -> Table:
 
 
 def add_store_questions(parser: argparse.ArgumentParser) -> None:
-    """The switch that both commands have."""
+    """Adds the switch that both commands have."""
     parser.add_argument(
         "--store-questions",
         action=argparse.BooleanOptionalAction,
@@ -176,7 +237,7 @@ def add_store_questions(parser: argparse.ArgumentParser) -> None:
 
 
 def stores_questions(names: list[str], asked: bool | None) -> bool:
-    """Whether questions enter the stream: as asked for, or as these runs were trained."""
+    """Whether questions enter the stream: as the option says, or as these runs were trained."""
     from lemn_tf import runs
 
     if asked is not None:

@@ -24,7 +24,7 @@ class Export:
         parser.add_argument("--no-warmup", action="store_true", help="leave out warm-up requests")
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there is no such model, or something at the place for the new one."""
+        """Raises if there is no such model, or the target exists already."""
         from lemn_tf import runs
 
         if arguments.out.exists() and not arguments.overwrite:
@@ -34,12 +34,17 @@ class Export:
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs
         from lemn_tf.export.savedmodel import export, read_facts
+        from lemn_tf.navigation.agent import MemoryAgent
         from lemn_tf.wordlist import WordList
 
         preset = runs.presets().get(arguments.model)
         model = runs.load(arguments.model)
         given: Any = model
-        if isinstance(model.vocabulary, WordList):
+        if isinstance(model, MemoryAgent):
+            from lemn_tf.experiments.serving import agent_servable
+
+            given = agent_servable(model)
+        elif isinstance(getattr(model, "vocabulary", None), WordList):
             from lemn_tf.experiments.documents_text import documents_servable
 
             given = documents_servable(model)

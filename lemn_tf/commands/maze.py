@@ -1,5 +1,6 @@
-"""Mazes for `lemn train` and `lemn evaluate`: pairs of `add_..._arguments` and `run_...`.
+"""Mazes for `lemn data`, `train` and `evaluate`: pairs of `add_..._arguments` and `run_...`.
 
+lemn data maze --env single-indicator --count 100 --seed 1 --out maps.jsonl
 lemn train maze --env imaze --reader mqn --policy st-lemn --slots 4 --seed 0 --out RUN
 lemn evaluate RUN --env imaze --lengths 4,6,200 --json
 lemn evaluate RUN --maps maps.jsonl --json
@@ -12,9 +13,12 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
+
+if TYPE_CHECKING:
+    from lemn_tf.navigation.navigator import Navigator
 
 CHANGES: dict[str, tuple[Any, str]] = {
     "frames": (whole_number(1), "length of the training, in steps of the environments"),
@@ -33,6 +37,36 @@ CHANGES: dict[str, tuple[Any, str]] = {
     "validate_every": (whole_number(1), "updates between two validations"),
 }
 """Fields of the recipe that the command line can change."""
+
+
+# -- data -----------------------------------------------------------------------------------------
+
+
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `lemn data maze`."""
+    add = parser.add_argument
+    add("--env", choices=("imaze", "single-indicator"), default="single-indicator")
+    add("--split", choices=("train", "test", "large"), help="how large random mazes are (train)")
+    add("--count", type=whole_number(1), help="random mazes to make (default 100)")
+    add("--seed", type=whole_number(0), help="of random mazes (default 0)")
+    add("--lengths", type=whole_numbers(3), help="of I-Mazes (default the paper's for training)")
+    add("--out", required=True, metavar="F", help="the file to write, JSON lines")
+
+
+def run_data(arguments: argparse.Namespace) -> None:
+    """Writes maps to a file."""
+    from lemn_tf.mazes import TRAIN_LENGTHS, imazes, random_mazes, save_jsonl
+
+    random = arguments.env == "single-indicator"
+    for name in ("lengths",) if random else ("split", "count", "seed"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{name}: not meant for {arguments.env}")
+    if random:
+        made = random_mazes(arguments.count or 100, arguments.seed or 0, arguments.split or "train")
+    else:
+        made = imazes(arguments.lengths or TRAIN_LENGTHS)
+    save_jsonl(arguments.out, made)
+    print(f"{arguments.out}: {len(made):,} maps")
 
 
 # -- train ----------------------------------------------------------------------------------------
@@ -81,7 +115,7 @@ def run_train(arguments: argparse.Namespace) -> None:
     fields = {name: given[name] for name in known if name in given}
     settings = mazes.agent_settings(**fields, changes=changes)
     mazes.train_agent(settings, arguments.out, show_progress)
-    print(f"best agent: {Path(arguments.out) / 'model.npz'}")
+    print(f"best agent: {Path(arguments.out) / 'model.keras'}")
 
 
 def show_progress(line: dict[str, Any]) -> None:
@@ -101,7 +135,9 @@ def show_progress(line: dict[str, Any]) -> None:
 
 def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
     """Arguments of `lemn evaluate` for mazes, in addition to RUN and --json."""
-    parser.add_argument("--env", choices=("imaze", "single-indicator"), help="mazes to play")
+    parser.add_argument(
+        "--env", help="imaze or single-indicator; for an agent of another world its ENV_ID"
+    )
     parser.add_argument(
         "--lengths", type=whole_numbers(3), help="of I-Mazes, such as 4,6,200 (default the paper's)"
     )
@@ -113,29 +149,32 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
         help="actions drawn from softmax(logits / T), 0 for the likeliest (default the agent's)",
     )
     parser.add_argument(
-        "--count", type=whole_number(1), help="random mazes to generate of each size (default 200)"
+        "--count",
+        type=whole_number(1),
+        help="random mazes to generate of each size, or episodes of another world (default 200)",
     )
     parser.add_argument(
-        "--seed", type=whole_number(0), help="of the generated maps (default that of the tables)"
+        "--seed", type=whole_number(0), help="of maps or episodes (default that of the tables)"
     )
 
 
-def run_evaluate(arguments: argparse.Namespace) -> None:
+def run_evaluate(arguments: argparse.Namespace, model: Navigator) -> None:
     """Plays mazes with a trained agent and prints how many it solved."""
-    from lemn_tf import runs
     from lemn_tf.experiments import mazes
-    from lemn_tf.navigation.navigator import load_agent
 
     names = ("data", "slots", "policy", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
+    refuse(arguments, ("modules",), "agents of other worlds")
+    if arguments.env not in (None, *mazes.SLOTS):
+        raise ValueError(f"expected --env {' or '.join(mazes.SLOTS)}, got {arguments.env!r}")
     if arguments.maps and arguments.lengths:
         raise ValueError("expected either lengths of I-Mazes or a file of maps, got both")
-    env = arguments.env or ("single-indicator" if arguments.maps else "imaze")
+    made_for = "imaze" if arguments.lengths else model.settings["world"]
+    env = arguments.env or ("single-indicator" if arguments.maps else made_for)
     if arguments.lengths and env != "imaze":
         raise ValueError("expected lengths with imaze only")
     if (arguments.maps or env == "imaze") and (arguments.count or arguments.seed is not None):
         raise ValueError("expected --count and --seed with generated random mazes only")
-    model = load_agent(runs.find_agent(arguments.run))
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
     given = ("lengths", "maps", "count", "seed")

@@ -13,10 +13,10 @@ from lemn_tf.recipes import Phase
 
 
 class Bar(Rate):
-    """A progress bar for one phase: episodes a second, time left, and what the phase has reached.
+    """A progress bar for one phase: episodes per second, time left, and results so far.
 
-    While only the reader learns, that is its error on random memories: the error on validation
-    stories is then that of a policy that has not begun to learn.
+    While only the reader learns, the result is its error on random memories, because the policy,
+    which has not begun to learn, would spoil the error on validation stories.
 
     Args:
         phase: what is being trained.
@@ -71,7 +71,7 @@ class Bar(Rate):
         return f"validation error {100 * (1 - logs.get('val_accuracy', 0.0)):.1f}%"
 
     def _left(self, done: int) -> str:
-        """The time left of the whole training, by the rate of this phase."""
+        """The time left for the whole training, at the rate of this phase."""
         episodes = (self.total - done) * self.phase.batch_size + self.later
         minutes = episodes / self.rate / 60 if self.rate else 0.0
         return f", about {minutes:.0f} min left in all" if minutes >= 0.5 else ""
@@ -83,19 +83,20 @@ class Bar(Rate):
 
 
 def plan(phases: Sequence[Phase]) -> str:
-    """What a training is about to do, a line for each phase.
+    """What a training is about to do, one line per phase.
 
     Example:
 
     >>> print(plan([Phase("reader", 48_000), Phase("policy", 40_000, objectives=("a2c",))]))
     2 phases, 88,000 episodes:
-      reader      48,000  the reader learns to answer
-      policy      40,000  the policy learns what to keep, and the reader goes on
+      reader   48,000  the reader learns to answer
+      policy   40,000  the policy learns what to keep, and the reader goes on
     """
     lines = [f"{len(phases)} phases, {sum(phase.episodes for phase in phases):,} episodes:"]
+    width = max(len(phase.name) for phase in phases)
     for phase in phases:
         what = "the reader learns to answer"
         if phase.objectives:
             what = "the policy learns what to keep, and the reader goes on"
-        lines.append(f"  {phase.name:<12}{phase.episodes:>6,}  {what}")
+        lines.append(f"  {phase.name:<{width}}  {phase.episodes:>7,}  {what}")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lemn_tf.commands.common import whole_numbers
-from lemn_tf.commands.trace import add_data_arguments, subject_of
+from lemn_tf.commands.trace import add_data_arguments, check_shown, subject_of
 
 
 class Report:
@@ -29,9 +29,13 @@ class Report:
         parser.add_argument("--slots", type=whole_numbers(1), help=sizes)
         parser.add_argument("--out", required=True, metavar="F", help="the .html to write")
 
-    def run(self, arguments: argparse.Namespace) -> None:
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if a run, the data or the folder for the page is missing."""
         if Path(arguments.out).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"expected --out to end in .html, got {arguments.out!r}")
+        check_shown(arguments.runs, arguments, arguments.out)
+
+    def run(self, arguments: argparse.Namespace) -> None:
         subjects = {name: subject_of(name, arguments) for name in arguments.runs}
         write_report(subjects, arguments.out, arguments.slots, shlex.join(["lemn", *sys.argv[1:]]))
 
@@ -39,13 +43,14 @@ class Report:
 def write_report(
     subjects: dict, out: str | Path, slots: Sequence[int] | None = None, command: str = ""
 ) -> None:
-    """Looks at runs, writes the page and names its path."""
+    """Examines the runs, writes the page and prints its path."""
+    from lemn_tf.loop import history
     from lemn_tf.seeing import findings, making, report
 
     began = time.time()
     if len({type(one) for one in subjects.values()}) > 1:
         raise ValueError("expected runs of one task in a report, got several")
-    histories = {name: making.history(name) for name in subjects}
+    histories = {name: history(name) for name in subjects}
     found = findings.look(
         subjects, slots, histories, told=lambda text: print(text, file=sys.stderr)
     )

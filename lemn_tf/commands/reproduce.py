@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lemn_tf.commands import documents, maze_reproduce
+from lemn_tf.commands import documents, maze_reproduce, world
 from lemn_tf.commands.common import add_table_arguments, run_table, whole_number, words
 from lemn_tf.experiments.babi_cells import ROWS, plan
 
@@ -20,7 +20,7 @@ class Reproduce:
         tasks = parser.add_subparsers(dest="task", metavar="task", required=True)
         babi = tasks.add_parser("babi", help="the bAbI tables and the shuffling table")
         babi.add_argument(
-            "--seeds", type=whole_number(1), help="trainings of each cell; default as its row has"
+            "--seeds", type=whole_number(1), help="trainings per cell; default as in the row"
         )
         babi.add_argument(
             "--data",
@@ -35,21 +35,27 @@ class Reproduce:
         add_table_arguments(babi, out="runs/babi")
         maze = tasks.add_parser("maze", help="the I-Maze figure and the random-maze table")
         maze_reproduce.add_reproduce_arguments(maze)
+        worlds = tasks.add_parser("worlds", help="tests of memory from popgym, bsuite and minigrid")
+        world.add_reproduce_arguments(worlds)
         asked = tasks.add_parser("documents", help="rules and learned policies over documents")
         documents.add_reproduce_arguments(asked)
         about = "the paper's table on TriviaQA's official files"
         documents.add_triviaqa_arguments(tasks.add_parser("triviaqa", help=about))
 
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if there are no such rows or columns."""
+        if arguments.task == "babi":
+            plan(arguments.rows, arguments.columns, arguments.seeds)
+
     def run(self, arguments: argparse.Namespace) -> int | None:
-        if arguments.task == "maze":
-            return maze_reproduce.run_reproduce(arguments)
-        if arguments.task == "documents":
-            documents.run_reproduce(arguments)
-            return None
-        if arguments.task == "triviaqa":
-            documents.run_triviaqa(arguments)
-            return None
-        return self._run_babi(arguments)
+        tasks = {
+            "babi": self._run_babi,
+            "maze": maze_reproduce.run_reproduce,
+            "worlds": world.run_reproduce,
+            "documents": documents.run_reproduce,
+            "triviaqa": documents.run_triviaqa,
+        }
+        return tasks[arguments.task](arguments)
 
     def _run_babi(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi_report

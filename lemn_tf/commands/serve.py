@@ -44,7 +44,7 @@ class Serve:
         add("--most-bytes", type=count, default=4 << 20, help="bytes of a request (%(default)s)")
         add("--most-answer", type=count, default=16 << 20, help="bytes of an answer (%(default)s)")
         add("--timeout", type=amount, default=30.0, help="seconds for a request (%(default)s)")
-        add("--poll", type=amount, default=1.0, help="seconds between looks for versions (1)")
+        add("--poll", type=amount, default=1.0, help="seconds between checks for new versions (1)")
         add(
             "--threads",
             type=whole_number(0),
@@ -54,15 +54,19 @@ class Serve:
         add(
             "--state-key",
             metavar="FILE",
-            help="sign packed states with the key in this file, and take no others",
+            help="sign packed states with the key in this file, and accept no others",
         )
         add("--quiet", action="store_true", help="no log line for each request")
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there is no model to serve, or no key."""
-        from lemn_tf.export.folders import find_models
+        """Raises if there is no model to serve, no version that a label names, or no key."""
+        from lemn_tf.export.folders import find_models, versions
 
-        find_models(Path(arguments.path), arguments.name)
+        bases = find_models(Path(arguments.path), arguments.name).values()
+        known = {number for base in bases for number in versions(base)}
+        for name, number in arguments.label:
+            if number not in known:
+                raise ValueError(f"label {name}={number}: expected one of {sorted(known)}")
         there(arguments.state_key)
 
     def run(self, arguments: argparse.Namespace) -> None:
@@ -73,11 +77,11 @@ class Serve:
         )
         for noisy in ("uvicorn", "tensorflow", "absl"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        print(f"loading what is in {arguments.path} ...", file=sys.stderr, flush=True)
         from lemn_tf.export.limits import Limits
         from lemn_tf.export.server import Server
         from lemn_tf.export.server.signing import StateKey
 
+        print(f"loading what is in {arguments.path} ...", file=sys.stderr, flush=True)
         server = Server(
             arguments.path,
             port=arguments.port,

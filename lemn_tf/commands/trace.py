@@ -7,8 +7,10 @@ lemn trace RUN --data F --episode 3 --why 17
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from lemn_tf.commands.common import whole_number, whole_numbers
+from lemn_tf.commands.common import there, whole_number, whole_numbers
+from lemn_tf.files import room_for
 
 
 class Trace:
@@ -25,14 +27,18 @@ class Trace:
         parser.add_argument("--out", metavar="F", help="file to write, JSON lines")
         lines = "draw the life-lines of the items of one episode, .svg or .png"
         parser.add_argument("--figure", metavar="F", help=lines)
-        asked = "say what became of this item, and why"
+        asked = "say what happened to this item, and why"
         parser.add_argument("--why", type=whole_number(0), metavar="ITEM", help=asked)
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if no output was asked for, or the run, data or output folder is missing."""
+        if arguments.out is None and arguments.why is None and arguments.figure is None:
+            raise ValueError("say what to make: --out F, --figure F, or --why ITEM")
+        check_shown([arguments.run], arguments, arguments.out, arguments.figure)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.seeing import figures, files
 
-        if arguments.out is None and arguments.why is None and arguments.figure is None:
-            raise ValueError("say what to make of it: --out F, --figure F, or --why ITEM")
         subject = subject_of(arguments.run, arguments)
         episode = arguments.episode
         if episode is None and arguments.why is None and arguments.figure is None:
@@ -54,12 +60,22 @@ class Trace:
 
 
 def add_data_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a run is shown with: options of `lemn trace` and `lemn report`."""
+    """Adds the options for data that `lemn trace` and `lemn report` share."""
     what = "stories; questions about documents; maps of mazes; .npz of x and y for your own model"
     parser.add_argument("--data", metavar="F", help=what)
     parser.add_argument("--evidence", metavar="DIR", help="folder of the documents")
     lengths = "I-Mazes to play without --data, such as 5,9"
     parser.add_argument("--lengths", type=whole_numbers(3), help=lengths)
+
+
+def check_shown(runs: Sequence[str], arguments: argparse.Namespace, *made: str | None) -> None:
+    """Raises unless the runs, their data and the folders for the outputs exist."""
+    from lemn_tf.runs import find
+
+    for run in runs:
+        find(run)
+    there(arguments.data)
+    room_for(*made)
 
 
 def subject_of(run: str, arguments: argparse.Namespace):

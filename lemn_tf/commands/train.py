@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands import documents, maze
-from lemn_tf.commands.common import amount, there, whole_number, words
+from lemn_tf import recipes
+from lemn_tf.commands import documents, maze, world
+from lemn_tf.commands.common import amount, there, whole_number, whole_numbers, words
 
 if TYPE_CHECKING:
     from lemn_tf.experiments import babi
+    from lemn_tf.learning.workers import Workers
 
-OF_LEARNING = ("trainer", "entropy", "no_room")
-"""Options that only a policy that learns has a use for."""
+OF_LEARNING = ("trainer", "entropy", "no_room", "sizes")
+"""Options that only make sense for a policy that learns."""
 OF_POLICIES = ("hidden", "shuffle")
 """Options that are passed on to the policies that take them."""
 
@@ -27,14 +29,14 @@ def lengths(text: str) -> dict[str, int]:
 
 
 def check_policy(name: str, arguments: argparse.Namespace) -> None:
-    """Raises unless the policy can be trained with, and has a use for the options given."""
+    """Raises unless one can train with this policy and it can use the options given."""
     from lemn_tf import retention
 
     if retention.get(name).clairvoyant:
-        raise ValueError(f"{name} goes by labels: expected a policy that works without them")
+        raise ValueError(f"{name} needs labels: expected a policy that works without them")
     for option in (*OF_LEARNING, *OF_POLICIES):
         given = getattr(arguments, option)
-        if given is None or given is False:
+        if given is None or given is False or given == ():  # 0 is a value like any other
             continue
         fit = [
             known
@@ -48,6 +50,17 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
         if name not in fit:
             flag = "--" + option.replace("_", "-")
             raise ValueError(f"{flag}: meant for {', '.join(fit)}, got {name}")
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """Raises unless the options fit each other and the recipe; needs nothing heavy."""
+    if arguments.roles and arguments.no_renaming:
+        raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
+    if arguments.sizes and arguments.driver:
+        raise ValueError("--driver: plays with one size of memory, but --sizes was given too")
+    recipe = recipes.chosen(arguments.recipe, arguments.trainer)
+    for phase in recipes.get(recipe, arguments.trainer, arguments.phases):
+        recipes.check_shards(arguments.shards or 1, phase.batch_size)
 
 
 def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
@@ -73,9 +86,11 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `lemn train babi`."""
     add = parser.add_argument
     add("--train", required=True, metavar="F", help="stories to train on")
-    add("--valid", required=True, metavar="F", help="stories to choose the best weights by")
+    add("--valid", required=True, metavar="F", help="stories for choosing the best weights")
     add("--policy", default="st-lemn", help="retention policy")
     add("--slots", type=whole_number(1), default=5, help="N in the paper")
+    drawn = "sizes of the memory, such as 3,5,7,10,20: each update of the policy draws one of them"
+    add("--sizes", type=whole_numbers(1), default=(), metavar="N,N,...", help=drawn)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     trainers = ("a2c", "hindsight", "both")
     add("--trainer", choices=trainers, help="what trains the policy; default the recipe's")
@@ -97,13 +112,16 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shuffle", action="store_true", help="the appendix's ablation")
     add("--store-questions", action="store_true", help="questions enter the stream too")
     add("--no-renaming", action="store_true", help="train on the stories as they are")
-    alike = "words that may take each other's places, a role on each line; default: found"
+    alike = "words that may replace each other, one role per line; default: found in the stories"
     add("--roles", metavar="FILE", help=alike)
-    own = "the policy has its own slots from the beginning, not ten at first"
+    own = "give the policy its own number of slots from the start, not ten at first"
     add("--no-room", action="store_true", help=own)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
-    add("--shards", type=whole_number(1), default=2, help="cores to use")
-    driven = "a driver of TF-Agents reads the stories, move by move (slower, not exactly resumable)"
+    parts = "parts of a batch that cores or workers share (default 2, or one for each worker)"
+    add("--shards", type=whole_number(1), help=parts)
+    several = "processes that train together; on several machines TF_CONFIG says who they are"
+    add("--workers", type=whole_number(1), help=several)
+    driven = "a TF-Agents driver reads the stories step by step (slower, not exactly resumable)"
     add("--driver", action="store_true", help=driven)
     add("--out", required=True, metavar="RUN", help="folder of the run")
 
@@ -119,29 +137,46 @@ class Train:
         add_babi_arguments(tasks.add_parser("babi", help="question answering on text streams"))
         asked = tasks.add_parser("documents", help="questions about documents, answered by a span")
         documents.add_train_arguments(asked)
-        maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour seen"))
+        maze.add_train_arguments(tasks.add_parser("maze", help="finding the way by a colour"))
+        world.add_train_arguments(tasks.add_parser("world", help="any Gymnasium environment"))
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if files that stories are to come from are not there."""
+        """Raises if files to read stories from are missing, or options do not fit each other."""
         if arguments.task == "babi":
             there(arguments.train, arguments.valid, arguments.roles)
+            check_options(arguments)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
-        from lemn_tf.commands.progress import Bar, plan
-        from lemn_tf.experiments import babi
-        from lemn_tf.learning.training import check_shards
+        from lemn_tf.experiments import babi, crew
 
-        if arguments.task in ("maze", "documents"):
-            {"maze": maze, "documents": documents}[arguments.task].run_train(arguments)
+        others = {"maze": maze, "documents": documents, "world": world}
+        if arguments.task in others:
+            others[arguments.task].run_train(arguments)
             return None
         settings, out = settings_from(arguments), Path(arguments.out)
-        # What is wrong with the request is said before any file is read.
+        # Report errors in the request before any file is read.
         check_policy(settings.policy, arguments)
-        if arguments.roles and arguments.no_renaming:
-            raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
+        count = crew.size(arguments.workers)
+        if settings.driver and count > 1:
+            raise ValueError("--driver: draws on its own, so it cannot go with several workers")
+        shards = arguments.shards or max(2, count)
+        if shards % count:
+            raise ValueError(f"expected shards that {count} workers can share, got {shards}")
+        for phase in settings.phases():
+            recipes.check_shards(shards, phase.batch_size)
+        with crew.gathered(count, arguments.given, out) as workers:
+            if workers.rank:
+                babi.assist(settings, workers, shards)
+            else:
+                self._lead(settings, out, shards, workers)
+        return None
+
+    def _lead(self, settings: babi.BabiSettings, out: Path, shards: int, workers: Workers) -> None:
+        """Trains, as the only or the first worker."""
+        from lemn_tf.commands.progress import Bar, plan
+        from lemn_tf.experiments import babi
+
         phases = settings.phases()
-        for phase in phases:
-            check_shards(arguments.shards, phase.batch_size)
         names = [phase.name for phase in phases]
         later = {name: sum(one.episodes for one in phases[i + 1 :]) for i, name in enumerate(names)}
         policy = sum(phase.episodes for phase in phases if phase.objectives)
@@ -150,11 +185,11 @@ class Train:
         babi.train_model(
             settings,
             out,
-            arguments.shards,
+            shards,
             lambda phase, index: [
-                Bar(phase, later.get(phase.name, policy)),  # a reader may get one phase more
+                Bar(phase, later.get(phase.name, policy)),  # a reader may get an extra phase
                 *board(phase, index),
             ],
+            workers=workers,
         )
         print(f"best model: {out / 'model.keras'}")
-        return None

@@ -22,7 +22,8 @@ from lemn_tf.callbacks import RetentionBoard
 from lemn_tf.episode import Episode
 from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.experiments.competence import Examined, Journal, attempts
-from lemn_tf.loop import FILES, Run, run_loop
+from lemn_tf.learning.workers import ALONE, Workers
+from lemn_tf.loop import FILES, Run, differing, run_loop
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi
 from lemn_tf.pipelines.renaming import groups_of, renamed
@@ -79,7 +80,9 @@ class Stories:
 def build(settings: BabiSettings, vocabulary: Vocabulary, sentence_length: int) -> StreamReader:
     """An untrained model."""
     keras.utils.set_random_seed(settings.seed)
-    reader = MemN2N(vocabulary.size, sentence_length, units=settings.units)
+    reader = MemN2N(
+        vocabulary.size, sentence_length, units=settings.units, rectified=settings.rectified
+    )
     policy = settings.policy
     given = {"hidden": settings.width, "shuffle": settings.shuffle}
     known = retention.find(policy).options()
@@ -95,6 +98,7 @@ def train_model(
     shards: int = 1,
     callbacks: Callable[[Phase, int], Sequence[keras.callbacks.Callback]] = lambda *_: (),
     jit_compile: bool = True,
+    workers: Workers = ALONE,
 ) -> StreamReader:
     """Trains a model, or goes on with the run in `out`.
 
@@ -103,27 +107,66 @@ def train_model(
         out: folder of the run; None keeps nothing.
         shards, jit_compile: see `StreamReader.compile`.
         callbacks: see `lemn_tf.training.PhaseTrainee`.
+        workers: the processes that train together. This is the chief; the others call `assist`.
     """
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
-            return train_model(settings, folder, shards, callbacks, jit_compile)
-    data = Stories(settings.train, store_questions=settings.store_questions)
+            return train_model(settings, folder, shards, callbacks, jit_compile, workers)
+    data = _training_stories(settings)
     valid = Stories(settings.valid, data.vocabulary, settings.store_questions)
-    if settings.roles is not None:
-        data.roles = read_roles(settings.roles, data.vocabulary.words)
     if settings.rename and any(phase.rename for phase in settings.phases()):
         said = "; ".join(", ".join(role) for role in data.roles) or "none found"
         print(f"words that change places while training: {said}", file=sys.stderr, flush=True)
-    run = Run(out, _config(settings, shards))
+    config = _config(settings, shards)
+    run = Run(out, config)
     journal = Journal(Path(out), attempts(settings))
+    exam = valid.batches(256, buckets=1)
+    options = {"folder": out, "callbacks": callbacks, "jit_compile": jit_compile}
     while True:
-        options = {"folder": out, "callbacks": callbacks, "jit_compile": jit_compile}
-        exam = valid.batches(256, buckets=1)
-        trainee = _trainee(journal.settings, data, exam, shards=shards, **options)
+        made = {"config": json.dumps(config), "attempt": journal.attempt}
+        workers.tell({name: np.asarray(value) for name, value in made.items()})
+        trainee = _trainee(journal.settings, data, exam, shards=shards, workers=workers, **options)
         run_loop(trainee, run)
         if trainee.error is None or not trainee.failed:
+            workers.tell({})
             return trainee.model
         journal.failed(trainee.error)
+
+
+def assist(
+    settings: BabiSettings, workers: Workers, shards: int = 1, jit_compile: bool = True
+) -> None:
+    """Does a worker's part in a training that the chief runs with `train_model`, to its end.
+
+    Args:
+        settings: how, as the chief has it; files may be in other places.
+        workers: the processes that train together.
+        shards, jit_compile: see `StreamReader.compile`.
+    """
+    data, config = _training_stories(settings), _config(settings, shards)
+    trainee = None
+    for told in iter(workers.hear, {}):
+        if trainee is None or "config" in told:
+            differs = differing(json.loads(str(told["config"])), config)
+            if differs:
+                raise ValueError(f"the chief trains with other settings: {differs} differ")
+            trainee = _trainee(
+                attempts(settings)[int(told["attempt"])],
+                data,
+                valid=tf.data.Dataset.range(0),  # the chief alone validates
+                shards=shards,
+                jit_compile=jit_compile,
+                workers=workers,
+            )
+        else:
+            trainee.follow(told)
+
+
+def _training_stories(settings: BabiSettings) -> Stories:
+    data = Stories(settings.train, store_questions=settings.store_questions)
+    if settings.roles is not None:
+        data.roles = read_roles(settings.roles, data.vocabulary.words)
+    return data
 
 
 def _trainee(

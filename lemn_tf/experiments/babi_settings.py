@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from lemn_tf import recipes, retention
+from lemn_tf import recipes
 from lemn_tf.recipes import Phase
 
 
@@ -25,6 +25,8 @@ class BabiSettings:
         store_questions: whether questions enter the stream as items too.
         rename: whether phases that ask for it rename stories, see `lemn_tf.pipelines.renaming`.
         roles: a file that says which words may take each other's places; None to find them.
+        sizes: sizes of the memory of which each update of the policy draws one, for a policy that
+            serves all of them; empty for `slots` alone.
         room: whether the policy may learn with more slots first, where the recipe has such phases.
         window: how many facts back random memories reach, for all phases; None for the recipe's.
             Long stories need one: a reader does not learn from 75 facts at first.
@@ -33,11 +35,13 @@ class BabiSettings:
             phases left it; those phases are then left out here.
         driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
-        settle: episodes of one more phase for the reader before the policy learns.
+        settle: episodes of one more phase for the reader before the policy learns, see
+            `recipes.settled`.
         competent: percent of the validation answers that the reader may get wrong with everything
             in memory before the policy learns, see `lemn_tf.experiments.competence`; None for no
             such check.
         wider: units of the other readers that are tried if it gets more wrong; None for as many.
+        rectified: whether the reader is rectified, see `MemN2N`.
     """
 
     train: str
@@ -53,6 +57,7 @@ class BabiSettings:
     store_questions: bool = False
     rename: bool = True
     roles: str | None = None
+    sizes: tuple[int, ...] = ()
     room: bool = True
     window: int | None = None
     seed: int = 0
@@ -62,10 +67,13 @@ class BabiSettings:
     settle: int = 0
     competent: float | None = 5.0
     wider: int | None = 50
+    rectified: bool = False
 
     @property
     def learns(self) -> bool:
         """Whether the policy has anything to learn."""
+        from lemn_tf import retention  # loads TensorFlow: not for a look at the fields
+
         return retention.get(self.policy).learns
 
     @property
@@ -87,10 +95,14 @@ class BabiSettings:
     @property
     def _size(self) -> float:
         """The size of memory for `recipes.get`: an infinite one leaves out the roomy phases."""
-        return self.slots if self.learns and self.room else math.inf
+        return max((self.slots, *self.sizes)) if self.learns and self.room else math.inf
 
     def phases(self) -> tuple[Phase, ...]:
+        """What is trained in which order."""
+        from lemn_tf import retention
+
         changes = recipes.suited(self.chosen, retention.get(self.policy)) | self.changes
+        changes |= {"sizes": tuple(self.sizes)} if self.sizes else {}
         phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)

@@ -19,6 +19,60 @@ FILES = ("train", "valid", "reader_from")
 """The settings that are paths."""
 
 
+VARIANTS = ("original", "noisy", "large")
+"""The kinds of stories."""
+
+
+def prepare(folder: Path, variant: str, given: str | Path | None = None) -> None:
+    """Puts the files of stories of one kind, `VARIANT_{train,valid,test}.txt`, into a folder.
+
+    Args:
+        folder: made if missing.
+        variant: one of `VARIANTS`.
+        given: a folder with files of the same names; those that it lacks are generated.
+    """
+    for number, (split, size) in enumerate({"train": 1800, "valid": 200, "test": 1000}.items()):
+        path = folder / f"{variant}_{split}.txt"
+        source = Path(given) / path.name if given else None
+        if source is not None and source.exists():
+            stories = pipeline.read_stories(source)
+            if path.exists() and pipeline.read_stories(path) != stories:
+                raise ValueError(
+                    f"{path} holds other stories than {source}: the runs beside it were "
+                    "made with them; choose another --out"
+                )
+            pipeline.write_stories(stories, path)
+        elif not path.exists():
+            made = babi_generator.generate(variant, size, seed=1000 + number)
+            pipeline.write_stories(made, path)
+            path.with_suffix(".generated").touch()  # so that the report can say so
+
+
+def scores(folder: Path, files: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """The scores of the model in a run's folder, by the names of the files of stories."""
+    model = runs.load(folder)
+    return {
+        split: {**babi.score(model, path), "generated": path.with_suffix(".generated").exists()}
+        for split, path in files.items()
+    }
+
+
+def told(settings: babi.BabiSettings) -> dict[str, Any]:
+    """Settings as a result keeps them: files by their names, for where they lay does not matter."""
+    return {
+        key: Path(value).name if key in FILES and value else value
+        for key, value in dataclasses.asdict(settings).items()
+    }
+
+
+def curve(history: list[dict[str, Any]]) -> list[list[Any]]:
+    """Phase, episodes and validation error in percent, from the history of a run."""
+    return [
+        [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
+        for line in history
+    ]
+
+
 class BabiTable(Table[BabiCell]):
     """Trains and scores the cells; see `lemn_tf.experiments.cells`.
 
@@ -40,23 +94,8 @@ class BabiTable(Table[BabiCell]):
         Args:
             given: a folder with files of the same names; those that it lacks are generated.
         """
-        sizes = {"train": 1800, "valid": 200, "test": 1000}
-        for variant in ("original", "noisy", "large"):
-            for number, (split, size) in enumerate(sizes.items()):
-                path = self.data(variant, split)
-                source = Path(given) / path.name if given else None
-                if source is not None and source.exists():
-                    stories = pipeline.read_stories(source)
-                    if path.exists() and pipeline.read_stories(path) != stories:
-                        raise ValueError(
-                            f"{path} holds other stories than {source}: the runs beside it were "
-                            "made with them; choose another --out"
-                        )
-                    pipeline.write_stories(stories, path)
-                elif not path.exists():
-                    made = babi_generator.generate(variant, size, seed=1000 + number)
-                    pipeline.write_stories(made, path)
-                    path.with_suffix(".generated").touch()  # so that the report can say so
+        for variant in VARIANTS:
+            prepare(self.out / "data", variant, given)
 
     def settings(self, cell: BabiCell) -> babi.BabiSettings:
         """How a cell is trained."""
@@ -98,26 +137,16 @@ class BabiTable(Table[BabiCell]):
         babi.train_model(self.settings(cell), folder)
 
     def record(self, cell: BabiCell, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
-        model, scores = runs.load(folder), {}
-        for split in ("valid", "test"):
-            path = self.data(cell.variant, split)
-            generated = path.with_suffix(".generated").exists()
-            scores[split] = {**babi.score(model, path), "generated": generated}
+        files = {split: self.data(cell.variant, split) for split in ("valid", "test")}
         return {
             "row": cell.row.name,
             "variant": cell.variant,
             "slots": cell.slots,
             "seed": cell.seed,
             "paper": cell.row.reported(cell.column),
-            "scores": scores,
-            "settings": {  # files by their names: where they lay does not matter
-                key: Path(value).name if key in FILES and value else value
-                for key, value in dataclasses.asdict(self.settings(cell)).items()
-            },
-            "validation_curve": [
-                [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
-                for line in history
-            ],
+            "scores": scores(folder, files),
+            "settings": told(self.settings(cell)),
+            "validation_curve": curve(history),
             "command": f"lemn reproduce babi --rows {cell.row.name} "
             f"--columns {cell.variant}-{cell.slots} --seeds {cell.seed + 1}",
         }

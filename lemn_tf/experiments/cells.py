@@ -1,14 +1,14 @@
-"""A table of trainings: one process for each cell, several at a time, and no cell twice.
+"""A table of trainings: one job for each cell, several at a time, and no cell twice.
 
 The result of a cell is the file `NAME.json`: its scores, how it was trained, how long that took,
 the commit and the command. A cell that has one is not run again. A cell that was stopped goes on
-from its checkpoint, so the same command resumes the whole table.
+from its checkpoint, so the same command resumes the whole table. Where the jobs run is the
+scheduler's business: `lemn_tf.experiments.scheduling`.
 """
 
 from __future__ import annotations
 
 import abc
-import contextlib
 import itertools
 import json
 import os
@@ -17,12 +17,15 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from lemn_tf.experiments.scheduling import Job, Scheduler
+from lemn_tf.experiments.standing import View
 from lemn_tf.files import write_atomically
+from lemn_tf.loop import is_claimed
 
-LEMN = (sys.executable, "-m", "lemn_tf.cli")
-"""How the process of a cell is started."""
+PATIENCE = 60.0
+"""Seconds that cells have to save what they have when a table is stopped."""
 
 
 class Cell(Protocol):
@@ -43,6 +46,9 @@ class Table(abc.ABC, Generic[C]):
         results: folder for the JSON files.
     """
 
+    made_of = "trainings"
+    """What its cells are, in words."""
+
     def __init__(self, out: str | os.PathLike, results: str | os.PathLike):
         self.out, self.results = Path(out), Path(results)
 
@@ -60,7 +66,7 @@ class Table(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def process(self, cell: C) -> list[str]:
-        """The arguments of `lemn` with which a process runs this cell alone."""
+        """The arguments of `lemn` with which a job runs this cell alone."""
 
     def is_current(self, cell: C, record: dict[str, Any]) -> bool:
         """Whether a result was made with the settings that the cell has now."""
@@ -93,30 +99,32 @@ class Table(abc.ABC, Generic[C]):
         if self.result(cell).exists() and not self.is_done(cell):
             put_aside(folder)  # it was made with other settings
         self.train(cell, folder)
-        lines = (folder / "history.jsonl").read_text().splitlines()
+        path = folder / "history.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []  # of a cell that trains
         history = [json.loads(line) for line in lines]
         record = {
             **self.record(cell, folder, history),
-            "training_seconds": history[-1]["seconds"],
+            **({"training_seconds": history[-1]["seconds"]} if history else {}),
             "seconds": round(time.time() - began, 1),
             "commit": commit(),
         }
         self.results.mkdir(parents=True, exist_ok=True)
         write_atomically(self.result(cell), json.dumps(record, indent=1) + "\n")
 
-    def run(self, cells: Sequence[C], jobs: int = 2) -> list[str]:
+    def run(self, cells: Sequence[C], scheduler: Scheduler) -> list[str]:
         """Runs those cells that have no result, and says how each one came out.
 
         Args:
             cells: the table, in the order in which they are run as far as they are ready.
-            jobs: processes at a time; with more than one, each keeps to one thread.
+            scheduler: where they run.
 
         Returns:
             Names of the cells that left no result, or never could begin.
         """
         todo = self.unfinished(cells)
-        print(self.forecast(len(cells), len(todo), jobs), file=sys.stderr, flush=True)
-        return _Pool(self, todo, jobs, len(cells)).run()
+        said = self.forecast(len(cells), len(todo), scheduler.width)
+        print(said, file=sys.stderr, flush=True)
+        return _Course(self, todo, scheduler, len(cells)).run()
 
     def forecast(self, total: int, todo: int, jobs: int) -> str:
         """What is to be done and how long it may take, by what trainings took that are known.
@@ -124,9 +132,9 @@ class Table(abc.ABC, Generic[C]):
         Args:
             total: cells of the table.
             todo: those that have no result.
-            jobs: processes at a time.
+            jobs: how many run at a time.
         """
-        said = f"{total} trainings, {total - todo} have results"
+        said = f"{total} {self.made_of}, {total - todo} have results"
         if not todo:
             return said
         records = [json.loads(path.read_text()) for path in self.results.glob("*.json")]
@@ -138,85 +146,68 @@ class Table(abc.ABC, Generic[C]):
         return f"{said}; about {hours:.1f} hours, if they take as long as those in {self.results}"
 
 
-class _Process(NamedTuple):
-    """The process of a cell, and its log."""
+class _Course(Generic[C]):
+    """A table while it runs; see `Table.run`."""
 
-    process: subprocess.Popen
-    began: float
-    log: Path
-
-
-class _Pool(Generic[C]):
-    """The processes of a table; see `Table.run`."""
-
-    def __init__(self, table: Table[C], todo: list[C], jobs: int, total: int):
-        self.table, self.todo, self.jobs, self.total = table, todo, jobs, total
-        self.running: dict[C, _Process] = {}
+    def __init__(self, table: Table[C], todo: list[C], scheduler: Scheduler, total: int):
+        self.table, self.todo, self.scheduler, self.total = table, todo, scheduler, total
+        self.running: dict[str, tuple[C, float]] = {}
         self.failed: list[str] = []
         self.began, self.finished, self.before = time.time(), 0, total - len(todo)
-        # Cells share XLA programs: compile each once.
-        cache = f"--tf_xla_persistent_cache_directory={(table.out / 'xla').absolute()}"
-        flags = f"{os.environ.get('TF_XLA_FLAGS', '')} {cache}".strip()
-        self.environment = {**os.environ, "TF_XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        if jobs > 1:
-            self.environment |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+        self.view = View()
 
     def run(self) -> list[str]:
         (self.table.out / "logs").mkdir(parents=True, exist_ok=True)
         try:
             while self.todo or self.running:
-                ready = [cell for cell in self.todo if self.table.is_ready(cell)]
-                for cell in ready[: self.jobs - len(self.running)]:
-                    self._start(cell)
-                if not self.running:  # what is left waits for a cell that failed
+                waiting = self._start_what_can()
+                if not (self.running or waiting):  # what is left waits for a cell that failed
                     self.failed += [cell.name for cell in self.todo]
                     break
                 time.sleep(1)
-                for cell, started in list(self.running.items()):
-                    if started.process.poll() is not None:
-                        self._end(cell)
+                for name, well in self.scheduler.ended().items():
+                    self._end(name, well)
+                folders = {
+                    name: self.table.folder(cell) for name, (cell, _) in self.running.items()
+                }
+                self.view.show(folders)
         except KeyboardInterrupt:
-            self._let_them_save()
+            self.scheduler.stop(PATIENCE)
+            self.view.tell("stopped; finished cells are kept, and the same command again goes on")
             raise
         finally:
-            for started in self.running.values():
-                started.process.terminate()
+            self.view.close()
         return self.failed
 
-    def _start(self, cell: C) -> None:
-        self.todo.remove(cell)
-        log = self.table.out / "logs" / f"{cell.name}.log"
-        with open(log, "ab") as file:
-            command = [*LEMN, *self.table.process(cell)]
-            process = subprocess.Popen(command, stdout=file, stderr=file, env=self.environment)
-        self.running[cell] = _Process(process, time.time(), log)
+    def _start_what_can(self) -> bool:
+        """Starts cells that are ready; whether others are in the hands of another process."""
+        held = False
+        for cell in [cell for cell in self.todo if self.table.is_ready(cell)]:
+            if len(self.running) >= self.scheduler.queue:
+                break
+            if is_claimed(self.table.folder(cell)):  # by a table that was killed, or another one
+                held = True
+                continue
+            self.todo.remove(cell)
+            log = self.table.out / "logs" / f"{cell.name}.log"
+            self.scheduler.start(Job(cell.name, tuple(self.table.process(cell)), log))
+            self.running[cell.name] = cell, time.time()
+        return held
 
-    def _end(self, cell: C) -> None:
-        process, began, log = self.running.pop(cell)
+    def _end(self, name: str, well: bool) -> None:
+        cell, began = self.running.pop(name)
         path = self.table.result(cell)
-        if process.returncode or not path.exists():
-            self.failed.append(cell.name)
-            print(f"{cell.name} failed: see {log}", file=sys.stderr, flush=True)
+        if not (well and path.exists()):
+            self.failed.append(name)
+            self.view.tell(f"{name} failed: see {self.table.out / 'logs' / name}.log")
             return
         self.finished += 1
         each = (time.time() - self.began) / self.finished
         left = each * (len(self.todo) + len(self.running)) / 60
-        print(
-            f"[{self.before + self.finished}/{self.total}] {cell.name}: "
+        self.view.tell(
+            f"[{self.before + self.finished}/{self.total}] {name}: "
             f"{self.table.summary(json.loads(path.read_text()))} "
-            f"({time.time() - began:.0f} s; about {left:.0f} min left)",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    def _let_them_save(self) -> None:
-        """Waits for the processes, which Ctrl-C reaches too."""
-        deadline = time.time() + 60
-        for started in self.running.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                started.process.wait(max(deadline - time.time(), 0))
-        print(
-            "stopped; finished cells are kept, and the same command again goes on", file=sys.stderr
+            f"({time.time() - began:.0f} s; about {left:.0f} min left)"
         )
 
 

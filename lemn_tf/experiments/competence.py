@@ -53,9 +53,10 @@ def whole_error(
 def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
     """The settings to be tried one after the other, first as they were given.
 
-    Then the reader gets `settings.wider` units, unless that is None, learns for longer, and in the
-    end from larger parts of the stories (`BabiSettings.settle`). If the lengths of its phases were
-    given, or there is no check, there is only the first.
+    Then the reader gets `settings.wider` units, unless that is None, rectified ones, learns for
+    longer, from stories with names exchanged, and in the end from larger parts of them
+    (`recipes.settled`). If the lengths of its phases were given, or there is no check, there is
+    only the first.
     """
     first = recipes.get(settings.chosen)[: recipes.reader_phases(settings.chosen)]
     if limit(settings) == math.inf or any(phase.name in settings.episodes for phase in first):
@@ -64,6 +65,7 @@ def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
         dataclasses.replace(
             settings,
             units=settings.wider or settings.units,
+            rectified=True,
             episodes={**settings.episodes, first[-1].name: length},
             settle=settle,
             seed=settings.seed + number * recipes.RESTART,
@@ -137,11 +139,15 @@ class Journal:
         self.chosen: int | None = known.get("chosen")
 
     @property
+    def attempt(self) -> int:
+        """The number of the attempt that is under way."""
+        return len(self.errors) if self.chosen is None else self.chosen
+
+    @property
     def settings(self) -> BabiSettings:
         """How the attempt that is under way is made: without a check, if it was chosen."""
-        if self.chosen is None:
-            return self.tries[len(self.errors)]
-        return dataclasses.replace(self.tries[self.chosen], competent=None)
+        settings = self.tries[self.attempt]
+        return settings if self.chosen is None else dataclasses.replace(settings, competent=None)
 
     def failed(self, error: float) -> None:
         """Notes that the reader was not competent, puts it aside, and says what comes next."""
@@ -181,4 +187,5 @@ def _verdict(error: float, settings: BabiSettings) -> str:
 
 def _described(settings: BabiSettings) -> str:
     first = settings.phases()[: settings.reader_phases]
-    return f"{settings.units} units, {sum(phase.episodes for phase in first):,} episodes"
+    kind = "rectified units" if settings.rectified else "units"
+    return f"{settings.units} {kind}, {sum(phase.episodes for phase in first):,} episodes"

@@ -61,7 +61,7 @@ class Settings:
     question_aware: bool = False
     recipe: str = "lemn"
     updates: int = 4000
-    epochs: int = 30
+    epochs: int = 6
     window: int | None = 60
     view: tuple[str, ...] = ("hand", "words", "slot")
     weights: tuple[float, ...] | None = None

@@ -222,12 +222,14 @@ def train(
     epochs: int = 30,
     steps: int | None = None,
     batch_size: int = 16,
-    rate: float = 3e-3,
-    entropy: tuple[float, float] = (0.05, 0.01),
+    rate: float = 5e-4,
+    entropy: tuple[float, float] = (0.01, 0.001),
     dropout: float = 0.2,
     seed: int = 0,
 ) -> KeepingTrainer:
     """Trains the policy of `memory` in place.
+
+    It goes gently by default: what a regression began with is soon lost otherwise.
 
     Args:
         memory: see `make`.

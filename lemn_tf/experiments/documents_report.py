@@ -21,7 +21,7 @@ from lemn_tf.model import StreamReader
 
 SIZES = (10, 0.2)
 """Sizes of memory: ten slots as in the paper, and a fifth of a document's slots."""
-EPOCHS = 10
+EPOCHS = 6
 AWARE_EPOCHS = 2
 """Every question is a stream here, so there are thirty times as many."""
 HEAD = """# Documents
@@ -40,8 +40,11 @@ def reproduce(
     results: str | os.PathLike,
     seeds: int = 3,
     told: Told = lambda text: None,
+    only: Sequence[str] | None = None,
 ) -> Path:
     """Runs every cell that has no result yet, and writes the tables.
+
+    What is learned comes last, one seed of everything after another, ST-LEMN first.
 
     Args:
         model: a trained one, whose reader is used throughout.
@@ -49,16 +52,21 @@ def reproduce(
         results: folder for `documents.md`, and for the cells in `documents/`.
         seeds: trainings of each learned policy.
         told: is given lines to show.
+        only: run only cells whose name has one of these in it; None for all.
     """
     cells = table.Cells(Path(results) / "documents", told)
     rows = {}
     for folder in folders:
         side = functools.cache(functools.partial(table.read_side, model, folder))
         rows[Path(folder).name] = _Rows(side, model.reader.summary_parts)
-    for plan in (_untrained, functools.partial(_trained, seeds=seeds)):
-        for name, of_set in rows.items():
-            for label, make in plan(of_set):
-                cells.run(f"{name}-{label}", make)
+    plans: list[Callable[..., Plan]] = [_untrained]
+    for seed, policy in itertools.product(range(seeds), reversed(table.LEARNED)):
+        plans.append(functools.partial(_trained, seed=seed, policy=policy))
+    for plan, (name, of_set) in itertools.product(plans, rows.items()):
+        for label, make in plan(of_set):
+            cell = f"{name}-{label}"
+            if only is None or any(part in cell for part in only):
+                cells.run(cell, make)
                 write(results)
     return write(results)
 
@@ -83,14 +91,12 @@ def _untrained(rows: _Rows) -> Plan:
         yield f"{slots:g}-untrained", part(rows.begun, slots, False)
 
 
-def _trained(rows: _Rows, seeds: int) -> Plan:
-    """Those of learned policies, seed by seed."""
-    part = functools.partial
-    for seed in range(seeds):
-        for policy in reversed(table.LEARNED):
-            yield f"10-aware-{policy}-seed{seed}", part(rows.aware, policy, seed)
-        for slots, policy in itertools.product(SIZES, reversed(table.LEARNED)):
-            yield f"{slots:g}-{policy}-seed{seed}", part(rows.learned, policy, slots, seed)
+def _trained(rows: _Rows, seed: int, policy: str) -> Plan:
+    """Those of a learned policy."""
+    yield f"10-aware-{policy}-seed{seed}", functools.partial(rows.aware, policy, seed)
+    for slots in SIZES:
+        make = functools.partial(rows.learned, policy, slots, seed)
+        yield f"{slots:g}-{policy}-seed{seed}", make
 
 
 class _Rows:
@@ -138,9 +144,7 @@ class _Rows:
     def learned(self, policy, slots, seed):
         keras.utils.set_random_seed(seed)
         train = self.side("train", False)
-        return self._scored(
-            table.learned(train, self.dev, policy, slots, seed, epochs=EPOCHS, rate=1e-3)
-        )
+        return self._scored(table.learned(train, self.dev, policy, slots, seed, epochs=EPOCHS))
 
     def aware_rule(self, rule):
         return self._scored(table.aware_rule(self.dev, 10, rule))
@@ -149,7 +153,9 @@ class _Rows:
         keras.utils.set_random_seed(seed)
         train = self.side("train", True, table.AWARE_DOCUMENTS)
         return self._scored(
-            table.aware(train, self.dev, policy, 10, seed, epochs=AWARE_EPOCHS, rate=1e-3)
+            table.aware(
+                train, self.dev, policy, 10, seed, epochs=AWARE_EPOCHS, rate=table.AWARE_RATE
+            )
         )
 
 

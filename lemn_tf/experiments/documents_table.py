@@ -41,6 +41,8 @@ AWARE = {"overlap": "shared", "best-span": "best"}
 AWARE_DOCUMENTS = 100
 """Training documents that policies which know the question learn from: every question of one is a
 stream of its own, and has to be read with every slot."""
+AWARE_RATE = 1e-3
+"""Learning rate of policies that know the question: what they learn from says more."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
 MARKS = ("exact", "f1", "in_memory")
 RIDGE = 3000.0

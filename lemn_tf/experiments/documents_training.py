@@ -22,7 +22,7 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
-from lemn_tf.experiments.documents_table import AWARE_DOCUMENTS, RIDGE, spread
+from lemn_tf.experiments.documents_table import AWARE_DOCUMENTS, AWARE_RATE, RIDGE, spread
 from lemn_tf.files import replacing
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
@@ -181,6 +181,7 @@ def _train_policy(model, settings, data, run, told) -> None:
         epochs=settings.epochs,
         steps=settings.window,
         batch_size=64 if aware else 16,
+        rate=AWARE_RATE if aware else 5e-4,
         seed=settings.seed,
     )
     numbers = {name: float(m.result()) for name, m in trainer._meters.items()}

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lemn_tf import runs
 from lemn_tf.files import write_atomically
-from lemn_tf.navigation.navigator import load_agent
+from lemn_tf.navigation.navigator import READERS
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -19,6 +20,8 @@ PAPER = {
 """The paper's success rates, Test and Large."""
 SHIPPED = ("imaze-mqn-st-lemn-4", "single-indicator-frmqn-st-lemn-5")
 """The rows whose best agent ships as a preset."""
+POLICIES = ("st-lemn", "im-lemn", "s-lemn", "fifo")
+"""The policies of the paper's tables."""
 
 Record = dict[str, Any]
 
@@ -40,11 +43,11 @@ def copy_presets(results: Path, out: Path, presets: Path) -> list[Path]:
         if not found:
             continue
         best = max(found, key=lambda one: (one["best_validation"], -one["seed"]))
-        run = out / f"{row}-seed{best['seed']}"
-        if run.exists():  # a result may have come from elsewhere, and its preset with it
+        folder = out / f"{row}-seed{best['seed']}"
+        if folder.exists():  # a result may have come from elsewhere, and its preset with it
             presets.mkdir(parents=True, exist_ok=True)
-            written.append(presets / f"{row}.npz")
-            load_agent(run).save_to(written[-1], half=True)
+            written.append(presets / f"{row}.keras")
+            runs.save_small(runs.load(folder), written[-1])
     return written
 
 
@@ -94,8 +97,8 @@ def maze_table(found: list[Record]) -> str:
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
         "start heading; actions are drawn with a fixed seed at the temperature said. Trained with "
-        "guidance, see docs/mazes.md. "
-        "The paper's numbers are for the maps of Oh et al. (2016).",
+        "guidance, see docs/mazes.md, on the training maps of Oh et al. and generated ones, or on "
+        "generated ones only. The paper's numbers are for the maps of Oh et al. (2016).",
         "",
         "| run | test | large | paper test | paper large | temperature | frames | minutes |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -112,7 +115,8 @@ def maze_table(found: list[Record]) -> str:
 
 
 def _name(one: Record) -> str:
-    return f"{one['reader']} {one['policy']}, seed {one['seed']}"
+    label = f", {one['label']}" if "label" in one else ""
+    return f"{one['reader']} {one['policy']}{label}, seed {one['seed']}"
 
 
 def _cost(one: Record) -> str:
@@ -120,9 +124,13 @@ def _cost(one: Record) -> str:
 
 
 def _commands(found: list[Record]) -> list[str]:
-    """What to type to get each run again, and how long all of them took."""
+    """What to type to get each run again, how long all of them took, and what was not run."""
     hours = sum(one["training_seconds"] for one in found) / 3600
     lines = ["", f"Trainings: {len(found)}, {hours:.1f} hours of one core in all.", ""]
+    known = {(one["reader"], one["policy"]) for one in found}
+    rows = [(reader, policy) for reader in READERS for policy in POLICIES]
+    missing = [" ".join(row) for row in rows if row not in known]
+    lines += [f"Not run: {', '.join(missing)}.", ""] if missing else []
     for one in found:
         note = f"; {one['note']}" if "note" in one else ""
         lines.append(f"- `{one['command']}` (commit {one['commit']}{note})")
@@ -140,9 +148,9 @@ def plot(found: list[Record]) -> bytes:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot(xlabel="length", ylabel="success %", ylim=(-4, 104))
     axes.grid(axis="y", alpha=0.4)
-    for name, runs in rows.items():
-        means = [sum(run[n]["success_rate"] for run in runs) / len(runs) for n in runs[0]]
-        axes.plot(list(runs[0]), means, marker=".", label=name)
+    for name, seeds in rows.items():
+        means = [sum(one[n]["success_rate"] for one in seeds) / len(seeds) for n in seeds[0]]
+        axes.plot(list(seeds[0]), means, marker=".", label=name)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "imaze", "svg.fonttype": "none"}):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lemn_tf import runs
 from lemn_tf.experiments.cells import Table
 from lemn_tf.experiments.mazes import SLOTS, AgentSettings, agent_settings, score_agent, train_agent
-from lemn_tf.navigation.navigator import READERS, load_agent
+from lemn_tf.navigation.navigator import READERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,7 @@ class MazeTable(Table[MazeCell]):
         return {
             **dataclasses.asdict(cell),
             "row": cell.row,
-            "scores": score_agent(load_agent(folder), cell.env),
+            "scores": score_agent(runs.load(folder), cell.env),
             "best_validation": history[-1]["best"],
             "frames": history[-1]["frames"],
             "curve": [[line[key] for key in keys] for line in history],

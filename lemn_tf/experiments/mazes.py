@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -22,9 +22,10 @@ from lemn_tf.mazes import (
     load_jsonl,
     random_mazes,
 )
+from lemn_tf.navigation import navigator
 from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.learning import Learner
-from lemn_tf.navigation.navigator import READERS, Navigator, load_agent
+from lemn_tf.navigation.navigator import READERS, Navigator
 from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
 from lemn_tf.navigation.training import AgentTrainee
 from lemn_tf.navigation.video import episode, pictures
@@ -90,11 +91,12 @@ class AgentSettings:
         """The agent to begin with: untrained, or with the weights of `start_from`."""
         keras.utils.set_random_seed(self.seed)
         sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
-        model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature)
+        model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature, world=self.env)
         if self.start_from is not None:
-            first = load_agent(self.start_from).playing_at(model.temperature)
-            if first.settings != model.settings:
-                wanted, came = model.settings, first.settings
+            first = load_agent(self.start_from)
+            came, wanted = {**first.settings}, model.settings
+            came |= {name: wanted[name] for name in ("temperature", "world")}  # how it goes on
+            if came != wanted:
                 differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
                 raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
             model.set_weights(first.get_weights())
@@ -113,6 +115,14 @@ class AgentSettings:
             random_mazes(self.validation - large, VALIDATION_SEED, "test")
             + random_mazes(large, VALIDATION_SEED, "large")
         )
+
+
+def load_agent(name: str | os.PathLike) -> Navigator:
+    """A trained maze agent by the name of a preset, the folder of a run, or a `.keras` file."""
+    model = runs.load(name)
+    if not isinstance(model, navigator.Navigator):
+        raise ValueError(f"{name} is a {type(model).__name__}: expected a maze agent")
+    return model
 
 
 def agent_settings(
@@ -146,7 +156,7 @@ def agent_settings(
             raise ValueError(f"expected {name} to be {' or '.join(known)}, got {value!r}")
     recipe = AGENT_RECIPES[env, reader]
     if start_from is not None:
-        start_from, recipe = str(runs.find_agent(start_from)), recipe.further()
+        start_from, recipe = str(runs.find(start_from)), recipe.further()
     if generated is None:
         generated = 0 if others.get("maps") else 1000
     return AgentSettings(
@@ -213,6 +223,29 @@ class MapSupply:
         return cut(tables, rows, poses=len(rows) * (-(-largest // 128) * 128))
 
 
+class Updates:
+    """The updates of a training; the next course is made while the agent learns on this one.
+
+    Args:
+        learner: updates the agent.
+        supply: where its maps come from.
+    """
+
+    def __init__(self, learner: Learner, supply: MapSupply):
+        self.learner, self.supply = learner, supply
+        self._next = -1
+        self._courses: Iterator[Any] = iter(())
+
+    def __call__(self, number: int, progress: float) -> dict[str, float]:
+        """The update of that number, `progress` into the training; scalars to show."""
+        if number != self._next:
+            self._courses = iter(updates(self.supply, number))
+        starts, course = next(self._courses)
+        self._next = number + 1
+        seed = (self.supply.settings.seed, number)
+        return self.learner.update(course, starts, seed, progress)
+
+
 def train_agent(
     settings: AgentSettings,
     out: str | os.PathLike | None = None,
@@ -235,12 +268,9 @@ def train_agent(
     """
     supply, model = MapSupply(settings), settings.build()  # what is wrong is said before all else
     run = None if out is None else loop.Run(out, settings.config())
-    trainee = AgentTrainee(
-        Learner(model, settings.recipe, jit_compile),
-        lambda first: updates(supply, first),
-        Evaluator(model, settings.validation_world(), jit_compile=False),
-        settings.seed,
-    )
+    learner = Learner(model, settings.recipe, jit_compile)
+    validate = Evaluator(model, settings.validation_world(), jit_compile=False)
+    trainee = AgentTrainee(learner, Updates(learner, supply), lambda: validate().summary())
     if run is None:
         loop.run_loop(trainee, None, show)
         return model

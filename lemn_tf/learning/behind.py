@@ -1,21 +1,21 @@
 """The part of a model behind its memory, to be run again on other memories.
 
-Hindsight credit asks what a model would have answered from another memory. The stream need not be
-read again for that, only what comes after. Where that part is found:
+Hindsight credit asks what a model would have answered from another memory. For that only the part
+behind the memory must run again, not the reading of the stream. Where that part is found:
 
     a subclass with an `answer` method      that method, on the memory and the inputs
     a functional model                      cut out of the graph, with any number of slots
     any other subclass                      the whole `call`, with the other memory put in its place
 
-Layers in front of a memory, and beside it, run once a batch in the first two cases, and once for
-each memory that is tried in the last.
+In the first two cases, layers in front of a memory and beside it run once per batch; in the last,
+once for each memory that is tried.
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -113,6 +113,19 @@ def _upstream(tensors) -> list[Any]:
     return list(seen.values())
 
 
+@contextlib.contextmanager
+def _untouched(tensors) -> Iterator[None]:
+    """Keeps tensors attached to the model they come from while another model is made of them.
+
+    Keras moves an `Input` into the model that is cut out at it, and the original model could then
+    no longer be saved.
+    """
+    histories = [tensor._keras_history for tensor in tensors]
+    yield
+    for tensor, history in zip(tensors, histories, strict=True):
+        tensor._keras_history = history
+
+
 class _Cut:
     """A functional model cut at one of its memories."""
 
@@ -126,9 +139,15 @@ class _Cut:
             )
         taped = {id(tensor) for node in nodes for tensor in node.outputs}
         self.computed = [tensor for tensor in self.side if id(tensor) not in taped]
-        self.before: Any = keras.Model(model.input, self.computed) if self.computed else None
-        self.after = keras.Model([*self.memory, *self.side], model.output)
-        self._free_slots(recalled)
+        self.output = model.output
+        # Keras has no model whose output is one of its inputs, so such outputs go past it.
+        given = {id(tensor) for tensor in [*self.memory, *self.side]}
+        self.made = [t for t in keras.tree.flatten(self.output) if id(t) not in given]
+        with _untouched([*self.memory, *self.side]):
+            self.before: Any = keras.Model(model.input, self.computed) if self.computed else None
+            self.after = keras.Model([*self.memory, *self.side], self.made) if self.made else None
+            if self.after:
+                self._free_slots(recalled)
 
     def _frontier(self, model, node):
         """The tensors where the part behind the memory begins: the memory's, and the others."""
@@ -161,7 +180,7 @@ class _Cut:
             keras.Input(batch_shape=size, dtype=tensor.dtype)
             for size, tensor in zip(sizes, [*self.memory, *self.side], strict=True)
         ]
-        # Layers that insist on a number of slots keep the cut as it is.
+        # With layers that need a fixed number of slots, the cut stays as it is.
         with contextlib.suppress(ValueError, TypeError, tf.errors.OpError):
             self.after = keras.models.clone_model(
                 self.after, input_tensors=inputs, clone_function=lambda layer: layer
@@ -181,10 +200,12 @@ class _Cut:
 
         def run(stand_in, times, training):
             given = tf.nest.flatten((stand_in, repeat(decisions, times)))
-            own = {id(tensor): value for tensor, value in zip(node.outputs, given, strict=True)}
-            fed = [own[id(tensor)] for tensor in self.memory]
-            fed += [repeat(values[id(tensor)], times) for tensor in self.side]
-            return self.after(fed, training=training)
+            known = {id(tensor): value for tensor, value in zip(node.outputs, given, strict=True)}
+            known |= {id(tensor): repeat(values[id(tensor)], times) for tensor in self.side}
+            fed = [known[id(tensor)] for tensor in [*self.memory, *self.side]]
+            made = keras.tree.flatten(self.after(fed, training=training)) if self.after else []
+            known |= {id(tensor): value for tensor, value in zip(self.made, made, strict=True)}
+            return keras.tree.map_structure(lambda tensor: known[id(tensor)], self.output)
 
         return run
 
@@ -232,7 +253,7 @@ def _reaches(operations: list[tf.Operation], wanted: set[int]) -> bool:
 
 
 def warn_fixed(name: str, slots: int) -> None:
-    """Says what happens to a head that insists on its number of slots."""
+    """Warns that hindsight works differently with a head that needs a fixed number of slots."""
     warnings.warn(
         f"what stands behind the memory {name!r} takes exactly {slots} slots, so hindsight credit "
         f"cannot put an item back beside the {slots} that were kept: it puts each in the place of "

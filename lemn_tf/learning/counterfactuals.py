@@ -1,4 +1,4 @@
-"""What a model would have made of memories that differ by one item, all of them in one batch."""
+"""What a model would have answered from memories that differ by one item, all in one batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tried(NamedTuple):
 
 
 def items_to_try(kept: tf.Tensor, length: tf.Tensor, steps: int, most: int, seed) -> Tried:
-    """All items of a stream, or those kept to its end and a random `most` of the others.
+    """All items of a stream, or those kept to its end and at most `most` random others.
 
     Args:
         kept: `[B, N]`, what was in memory at the end.
@@ -64,7 +64,7 @@ def flip(
     """The worth of memories with one item left out or put back, for `Rollout.flipped`.
 
     Args:
-        worth: asks the model.
+        worth: function that asks the model.
         kept: `[B, Q, N]`, what was in memory at each question.
         probability: `[B, Q]`, what that was worth.
         tried: the items; one that stands for several counts as often.

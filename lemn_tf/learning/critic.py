@@ -1,7 +1,7 @@
 """Advantage actor-critic with generalised advantage estimation, as in the paper (A3C with GAE).
 
-Pure TensorFlow: `lemn_tf.agents` drives it as an agent of TF-Agents, and a test holds it to the
-estimators of TF-Agents. The paper's workers are asynchronous; here one batch takes their place.
+Pure TensorFlow: `lemn_tf.agents` drives it as an agent of TF-Agents, and a test compares it with
+the estimators of TF-Agents. The paper's workers are asynchronous; here one batch replaces them.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def actor_critic_loss(
         valid: `[B, T]` bool, False after the end of a stream.
         discount: gamma.
         gae_lambda: lambda of the generalised advantage.
-        rollouts: this many rows in succession are the same stream with different draws. An action
-            is then judged by its return compared with those of the other rows at the same step.
+        rollouts: this many successive rows are the same stream with different draws. An action is
+            then judged by comparing its return with those of the other rows at the same step.
     """
-    # After its end a stream pays nothing: a discount of 0 there keeps padding out of the returns.
+    # There is no reward after a stream ends: a discount of 0 keeps padding out of the returns.
     goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
     discounts = discount * tf.cast(goes_on, values.dtype)
     fixed = tf.stop_gradient(values)

@@ -1,10 +1,10 @@
 """Hindsight credit: what each item turned out to be worth, without any labels.
 
-In training the whole stream is at hand. So for every question, and every item before it, one can
-ask the reader: how much does the probability of the right answer depend on whether this item is in
-memory? Items in memory are left out for that, and evicted ones put back.
-That change, summed over the questions to come, is the value of keeping each candidate at each
-step, and the policy is trained on all actions at once instead of on the one it happened to take.
+In training the whole stream is known. So for every question and every item before it, one can ask
+the reader how much the probability of the right answer depends on whether this item is in memory.
+To find out, items in memory are left out and evicted ones put back. That change, summed over the
+questions to come, is the value of keeping each candidate at each step, and the policy is trained
+on all actions at once instead of on the one it happened to take.
 
     Delta_q(j) = p(y | M_q) - p(y | M_q without j)    for j in memory when q was asked
                = p(y | M_q with j) - p(y | M_q)       for j evicted before
@@ -63,7 +63,7 @@ def keeping_value(
 
 
 def loss(logits: tf.Tensor, value: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
-    """Expected value of what the policy throws away, `[B]`, relative to throwing away at random.
+    """Expected value of what the policy evicts, `[B]`, relative to evicting at random.
 
     Args:
         logits: `[B, T, M]`, eviction logits.
@@ -78,7 +78,7 @@ def loss(logits: tf.Tensor, value: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
 @keras.saving.register_keras_serializable("lemn_tf")
 @dataclasses.dataclass(frozen=True)
 class Hindsight:
-    """The objective that trains a policy on `keeping_value`; see the module's first lines.
+    """The objective that trains a policy on `keeping_value`; see the module's docstring.
 
     Attributes:
         discount: weight of a question one step later.

@@ -1,4 +1,4 @@
-"""What an answer is worth to one sample, whatever Keras loss a model was compiled with."""
+"""What one sample's answer is worth, whatever Keras loss the model was compiled with."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.src.losses.losses import LossFunctionWrapper
 
 Nest = Any
 
 
 class SampleLoss:
-    """The loss of every sample by itself: what `compile(loss=...)` says, before the mean is taken.
+    """The loss of each sample: that of `compile(loss=...)`, before the mean is taken.
 
     Args:
         loss: name, function or `keras.losses.Loss`; or a list or dict of them, as `compile` takes.
@@ -31,10 +32,14 @@ class SampleLoss:
             total += weight * _mean(_values(loss, truth, answer), answer, questions)
         return total
 
+    def judged(self, y: Nest, y_pred: Nest) -> list[tf.Tensor]:
+        """The outputs that have a loss."""
+        return [answer for *_, answer in self._parts(y, y_pred)]
+
     def worth(self, losses: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
         """exp(-loss): for a cross-entropy the probability of the right answer.
 
-        A loss of another kind may be of any size, so it is taken relative to a typical one.
+        Any other loss may have any size, so it is divided by a typical one.
 
         Args:
             losses: of any shape.
@@ -75,9 +80,9 @@ def _values(loss, y, y_pred) -> tf.Tensor:
     """The loss before any mean over samples is taken."""
     if y_pred.dtype.is_floating:
         y_pred = tf.cast(y_pred, tf.float32)
-    if isinstance(loss, keras.losses.Loss):
-        return loss.call(tf.cast(y, tf.float32) if y.dtype != tf.string else y, y_pred)
-    return loss(y, y_pred)
+    if not isinstance(loss, keras.losses.Loss):
+        loss = LossFunctionWrapper(loss)  # as `compile` does: labels [B] for answers [B, 1], say
+    return loss.call(tf.cast(y, tf.float32) if y.dtype != tf.string else y, y_pred)
 
 
 def _mean(values, y_pred, questions: int | None) -> tf.Tensor:

@@ -1,8 +1,8 @@
-"""Other memories than the one that the policy left: random ones, and ones that differ by an item.
+"""Memories other than the one the policy left: random ones, and ones that differ by an item.
 
-A head that sees only what an untrained policy keeps rarely finds what it needs there, and does not
-learn to use it; then nothing is worth keeping, and the policy does not learn either. So a head also
-learns from random parts of the stream, as the reader of a text does.
+A head that sees only what an untrained policy keeps rarely finds what it needs, and does not learn
+to use it. Then nothing is worth keeping, and the policy does not learn either. So a head also
+learns from random parts of the stream.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def random_memories(
         seen: `[B, Q]` int32, how many items there were before each question.
         steps: T, the length of the streams.
         slots: M, the most that is kept.
-        share: range of the share of the items that is kept; another share for each question.
+        share: range of the share of the items that is kept, drawn for each question.
         seed: `[2]` int32.
     """
     rows, questions = seen.shape
@@ -60,7 +60,7 @@ def random_memories(
 
 
 def holding(call: Call, items: Nest, ids: tf.Tensor) -> MemoryState | Recalled:
-    """A memory of the kind that a call returned, but with the items of these ids in it.
+    """A memory like the one a call returned, but holding the items with these ids.
 
     Args:
         call: of a memory.

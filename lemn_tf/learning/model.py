@@ -7,10 +7,10 @@
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(x, y)
 
-Which item leaves is a discrete choice, so the loss of an answer has no gradient for it. An update
-therefore does four things: it lets the policy act, with evictions drawn at random; it trains the
-model on what was kept; it trains what comes behind the memory on random memories as well, so that
-it can use what is worth keeping before anything keeps it; and it gives the policy credit for what
+Which item leaves is a discrete choice, so the loss of an answer has no gradient for it. So an
+update does four things. It lets the policy act, with evictions drawn at random. It trains the
+model on what was kept. It also trains what comes behind the memory on random memories, so that it
+can use items before the policy has learned to keep them. And it gives the policy credit for what
 it kept, by the objectives of `lemn_tf.learning.objectives`.
 """
 
@@ -37,11 +37,11 @@ Nest = Any
 
 
 class MemoryModel(RetentionTrainer):
-    """A model whose `fit` trains its memories too.
+    """A model whose `fit` also trains what its memories keep.
 
     Made like any Keras model: `MemoryModel(inputs, outputs)`, or as a subclass with a `call`. A
-    subclass may say what comes behind its memory, which saves running the whole model again where
-    hindsight credit tries other memories:
+    subclass may define `answer`, the part behind its memory; hindsight credit then runs only that
+    part on other memories, not the whole model:
 
         class Mine(MemoryModel):
             def call(self, inputs, training=False):
@@ -74,7 +74,7 @@ class MemoryModel(RetentionTrainer):
         warmup: int | None = None,
         **kwargs,
     ):
-        """As in Keras, and how the memories are trained.
+        """As in Keras; also sets how the memories are trained.
 
         Args:
             optimizer, loss, *args, **kwargs: as `keras.Model.compile` takes them, and those of
@@ -86,10 +86,10 @@ class MemoryModel(RetentionTrainer):
             share: range of the share of the stream that such a memory holds.
             variants: how many evicted items of a stream are tried in hindsight; for longer
                 streams, that many chosen at random.
-            warmup: updates over which the policy's part grows from nothing to all. What comes
-                behind the memory learns from random memories alone at first: a policy that learns
+            warmup: updates over which the policy's part grows from nothing to all. At first what
+                comes behind the memory learns only from random memories: a policy that learns
                 beside a head that cannot read yet gets used to its mistakes. Default a fifth of
-                the first `fit`, and at most 200.
+                the first `fit`, but at most 200.
         """
         self.random_memories, self.share, self.variants = random_memories, share, variants
         self.warmup = warmup
@@ -105,7 +105,7 @@ class MemoryModel(RetentionTrainer):
         """See `RetentionTrainer.losses_of`; `data` is what `fit` was given: x, y and weights."""
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
         if not self.built:
-            self(x)  # apart from the tape, which is to see one call
+            self(x)  # outside the tape, which must see only one call
         with MemoryTape(seed, slots=slots) as tape:
             y_pred = self(x, training=True)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=weight, training=True)
@@ -127,7 +127,7 @@ class MemoryModel(RetentionTrainer):
         return total, loss, y_pred, logs
 
     def _begun(self) -> tf.Tensor | float:
-        """How much of the policy's part counts by now, 0 to 1."""
+        """How much the policy's part counts now, 0 to 1."""
         warmup = min(200, self.updates // 5) if self.warmup is None else self.warmup
         if not warmup or not self.random_memories:
             return 1.0
@@ -210,7 +210,7 @@ class Stream(NamedTuple):
         nest = tf.nest.map_structure(lambda leaf: tf.gather(leaf, order, batch_dims=1), nest)
         length = tf.reduce_sum(tf.cast(call.mask, tf.int32), axis=1)
         items, vectors, decisions = nest
-        # Behind the end there is no newcomer: the id that stands there belongs to nobody.
+        # After the end there is no newcomer: the id that stands there belongs to no item.
         return cls(items, vectors, decisions, length)
 
 
@@ -248,7 +248,7 @@ class Lesson:
 
     @functools.cached_property
     def fixed(self) -> bool:
-        """Whether what comes behind the memory insists on its number of slots."""
+        """Whether what comes behind the memory needs a fixed number of slots."""
         slots, name = self.kept.shape[-1], self.call.layer.name
         wider = tf.concat([self.kept, self.kept[..., :1]], axis=-1)
         free, used = self._takes(wider)
@@ -263,8 +263,8 @@ class Lesson:
             )
         if not used:
             raise ValueError(
-                f"nothing uses the memory {name!r}: expected an output of the model to depend on "
-                "what it returns"
+                f"nothing uses the memory {name!r}: expected an output that has a loss to depend "
+                "on what it returns"
             )
         if not free:
             behind.warn_fixed(name, slots)
@@ -273,14 +273,18 @@ class Lesson:
     def _takes(self, kept: tf.Tensor) -> tuple[bool, bool]:
         """Whether such memories can be answered from, and whether the answer depends on them."""
         twice = self._holding(tf.repeat(kept, 2, axis=0), 2)
-        return behind.takes(self.run, twice, 2 * self.rows, 2)
+
+        def judged(*inputs):
+            return self.model.sample_loss.judged(self.y, self.run(*inputs))
+
+        return behind.takes(judged, twice, 2 * self.rows, 2)
 
     def _holding(self, ids, times: int = 1):
         items = behind.repeat(self.stream.items, times)
         return memories.holding(self.call, items, ids)
 
     def _question_losses(self, y_pred, times: int) -> tf.Tensor:
-        """`[B, times, Q]`: the loss of each answer, for so many memories a row."""
+        """`[B, times, Q]`: the loss of each answer, for `times` memories per row."""
         y = behind.repeat(self.y, times)
         losses = self.model.sample_loss(y, y_pred, self.along)
         return tf.reshape(losses, [self.rows, times, self.along or 1])

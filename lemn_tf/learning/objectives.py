@@ -20,11 +20,11 @@ from lemn_tf.learning.hindsight import Hindsight
 from lemn_tf.learning.rollout import Rollout
 
 Objective = Callable[[Rollout], tuple[tf.Tensor, dict[str, tf.Tensor]]]
-"""From a rollout to a loss `[B]` for the policy and scalars to show.
+"""A function from a rollout to a loss `[B]` for the policy and scalars to show.
 
-An objective may have a schedule, `entropy` and `final_entropy`. Objectives that differ in nothing
-else share compiled programs from one phase of a training to the next. One that needs a critic says
-so: `critic = True`.
+An objective may have a schedule, `entropy` and `final_entropy`. Objectives that differ only in
+that share compiled programs from one phase of a training to the next. One that needs a critic has
+`critic = True`.
 """
 
 BY_NAME: dict[str, tuple[Objective, ...]] = {
@@ -35,11 +35,11 @@ BY_NAME: dict[str, tuple[Objective, ...]] = {
         ActorCritic(discount=1.0, reward="probability", entropy=0.0),
     ),
 }
-"""What a name stands for, with constants for streams that are asked about at the end."""
+"""The named objectives, with constants for streams with questions at the end."""
 
 
 def get(retention: Any) -> tuple[Objective, ...]:
-    """The objectives that a name, an object or a sequence of them stands for; none for None.
+    """The objectives for a name, an object or a sequence of them; none for None.
 
     Args:
         retention: a name ("hindsight", "actor-critic", "both"), an objective, a sequence of

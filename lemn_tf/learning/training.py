@@ -1,13 +1,15 @@
 """RetentionTrainer: how `fit` runs an update that trains policies, whatever the model is.
 
-A subclass says what the loss of a batch is (`losses_of`). Here is the rest: gradients compiled by
-XLA for every shape of a batch, parts of a batch side by side on several cores, schedules, and what
-`compile` and a saved model must know.
+A subclass defines the loss of a batch (`losses_of`). This class does the rest: gradients compiled
+by XLA for every batch shape, parts of a batch side by side on several cores, schedules, `compile`
+and saving.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
@@ -15,6 +17,7 @@ import tensorflow as tf
 
 from lemn_tf.learning import objectives
 from lemn_tf.learning.rollout import Rollout
+from lemn_tf.learning.workers import ALONE, Workers
 
 Nest = Any
 PAYS = 50
@@ -22,7 +25,7 @@ PAYS = 50
 
 
 class Update(NamedTuple):
-    """What came of one update: the loss, what metrics are computed from, and scalars to show."""
+    """The result of one update: the loss, what metrics are computed from, and scalars to show."""
 
     loss: tf.Tensor
     answers: Nest
@@ -38,12 +41,13 @@ class RetentionTrainer(keras.Model):
         loss: Any = None,
         *args,
         retention: Any = "hindsight",
-        slots: int | None = None,
+        slots: int | Sequence[int] | None = None,
         seed: int = 0,
         updates: int | None = None,
         shards: int = 1,
         jit_compile: bool | str = "auto",
         agent: Any = None,
+        workers: Workers = ALONE,
         own: dict[str, Any] | None = None,
         **kwargs,
     ):
@@ -52,32 +56,38 @@ class RetentionTrainer(keras.Model):
         Args:
             optimizer, loss, *args, **kwargs: as `keras.Model.compile` takes them.
             retention: what trains the policies: a name, an objective or several, or None.
-            slots: size of the memories while training; None for their own.
-            seed: of all sampling; a training is a function of it and the data.
+            slots: size of the memories while training; None for their own. Given several, each
+                update draws one, so that the policies learn to work with all of them.
+            seed: of all sampling; it and the data determine the training.
             updates: how many there will be, for schedules; default as many as the first `fit` will
-                make, as far as that can be known.
+                make, if that is known.
             shards: parts of a batch whose gradients are computed side by side, one core each; a
                 batch that cannot be divided evenly is taken whole.
             jit_compile: compile with XLA; "auto" does if there will be enough updates for it to
                 pay, and if the model can be compiled.
             agent: drives the updates: anything whose `train(batch)` returns an object with an
                 `Update` as its `extra`, such as `lemn_tf.agents.ActorCriticAgent`.
-            own: further options of the subclass that belong to how it is compiled.
+            workers: the processes that share the shards of every batch among them.
+            own: further compile options of the subclass.
         """
         chosen = objectives.get(retention)
         super().compile(optimizer, loss, *args, jit_compile=False, **kwargs)
+        if workers.count > 1 and self._compile_metrics is not None:
+            raise ValueError("expected no metrics with several workers: each has its own answers")
+        slots = None if slots is None else tuple(tf.nest.flatten(slots))
         options = {"slots": slots, "seed": seed, "updates": updates, "shards": shards}
         self._retention_config = {"retention": retention, **options, **(own or {})}
         self._retention_config["jit_compile"] = jit_compile
-        self.objectives, self.agent = chosen, agent
-        self.training_slots, self.seed, self.shards = slots, seed, shards
+        self.objectives, self.agent, self.workers = chosen, agent, workers
+        self.training_slots = slots or (None,)
+        self.seed, self.shards = seed, shards
         self.updates, self._planned = max(updates or 1, 1), updates is not None
         self.compiled_with_xla = jit_compile
         program = (chosen, slots, jit_compile, self.run_eagerly, str(own), id(loss))
         if program != getattr(self, "_program", None) or jit_compile == "auto":
             self._program = program
             self._make_programs()
-        self.__dict__["_meters"] = {}  # past Keras, which adds nothing to a model that is built
+        self.__dict__["_meters"] = {}  # bypasses Keras, which adds nothing to a model that is built
 
     def _make_programs(self):
         self._gradients = self.program(self.gradients)
@@ -94,7 +104,7 @@ class RetentionTrainer(keras.Model):
         if not self._planned:
             steps = kwargs.get("steps_per_epoch") or _batches(x, batch_size)
             self.updates, self._planned = max(steps * epochs, 1), True
-            self._make_programs()  # whether XLA pays is known only now
+            self._make_programs()  # only now is it known whether XLA pays
         return super().fit(x, y, batch_size, epochs, *args, **kwargs)
 
     # -- one update -------------------------------------------------------------------------------
@@ -115,7 +125,7 @@ class RetentionTrainer(keras.Model):
         raise NotImplementedError(f"{type(self).__name__} does not override losses_of()")
 
     def retention_loss(self, rollout: Rollout, entropy: tf.Tensor):
-        """The mean loss of a rollout by all objectives, and what there is to show."""
+        """The mean loss of a rollout by all objectives, and scalars to show."""
         total, logs = 0.0, {}
         for weight, objective in zip(tf.unstack(entropy), self.objectives, strict=True):
             losses, shown = objective(rollout._replace(entropy=weight))
@@ -136,7 +146,7 @@ class RetentionTrainer(keras.Model):
 
     def _create_critics(self, widths: dict[int, int]):
         if not hasattr(self, "_critics"):
-            self._tracker.unlock()  # a model that is built is closed to new parts
+            self._tracker.unlock()  # Keras refuses new parts in a model that is built
             self._critics: dict[str, keras.layers.Layer] = {}
         for number, width in widths.items():
             if str(number) not in self._critics:
@@ -146,10 +156,10 @@ class RetentionTrainer(keras.Model):
                     self._tracker.unlock()
                     self._critics[str(number)] = critic
 
-    def gradients(self, data: Nest, seed: tf.Tensor, entropy: tf.Tensor):
+    def gradients(self, data: Nest, seed: tf.Tensor, entropy: tf.Tensor, slots: int | None = None):
         """Gradients of one shard, its loss, its answers and its scalars."""
         with tf.GradientTape() as tape:
-            total, loss, answers, logs = self.losses_of(data, seed, entropy, self.training_slots)
+            total, loss, answers, logs = self.losses_of(data, seed, entropy, slots)
             scaled = self.optimizer.scale_loss(total)
         variables = [v.value for v in self.trainable_variables]
         gradients = tape.gradient(scaled, variables, unconnected_gradients="zero")
@@ -170,18 +180,26 @@ class RetentionTrainer(keras.Model):
     def update(self, data: Nest) -> Update:
         """One update of all weights."""
         seed, entropy = self.draws()
-        size = tf.nest.flatten(data)[0].shape[0]
-        shards = self.shards if size is None or size % self.shards == 0 else 1
-        results = [
-            self._gradients(part, tf.stack([seed[0], seed[1] * shards + k]), entropy)
-            for k, part in enumerate(_split(data, shards))
-        ]
+        rows = tf.nest.flatten(data)[0].shape[0]
+        shards = self.shards if rows is None or rows % self.shards == 0 else 1
+        sizes = self.training_slots
+        several = len(sizes) > 1
+        drawn = tf.random.stateless_uniform([], seed, 0, len(sizes), tf.int32) if several else 0
+
+        def of(part: Nest, number: int):
+            own = tf.stack([seed[0], seed[1] * shards + number])
+            programs = [partial(self._gradients, part, own, entropy, slots) for slots in sizes]
+            return tf.switch_case(drawn, programs) if several else programs[0]()
+
+        parts = _split(data, shards)
+        results = [of(parts[number], number) for number in self.workers.share(shards)]
         gradients, losses, answers, logs = zip(*results, strict=True)
-        mean = tf.nest.map_structure(
-            lambda *parts: tf.add_n(parts) / shards, *zip(gradients, losses, logs, strict=True)
+        summed = tf.nest.map_structure(
+            lambda *shares: tf.add_n(shares), *zip(gradients, losses, logs, strict=True)
         )
+        mean = tf.nest.map_structure(lambda leaf: leaf / shards, self.workers.sum(summed))
         self.optimizer.apply_gradients(zip(mean[0], self.trainable_variables, strict=True))
-        answers = tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *answers)
+        answers = tf.nest.map_structure(lambda *shares: tf.concat(shares, axis=0), *answers)
         return Update(mean[1], answers, mean[2])
 
     def report(self, data: Nest, loss: tf.Tensor, answers: Nest, logs: dict[str, tf.Tensor]):
@@ -236,7 +254,7 @@ class RetentionTrainer(keras.Model):
         self._step = step if self.run_eagerly else tf.function(step, autograph=False)
 
     def _run(self, data: Nest):
-        """One step; without XLA from now on if the model turns out not to compile."""
+        """One step; if the model turns out not to compile, goes on without XLA."""
         try:
             return self._step(data)
         except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
@@ -276,19 +294,13 @@ class RetentionTrainer(keras.Model):
 
 
 def _batches(x: Any, batch_size: int | None) -> int:
-    """How many batches an epoch of this data has, or a guess where that cannot be known."""
+    """How many batches an epoch of this data has, or a guess if that is not known."""
     if isinstance(x, tf.data.Dataset):
         return max(int(x.cardinality()), 1000 if x.cardinality() < 0 else 1)
     if hasattr(x, "num_batches"):
         return x.num_batches or 1000
     leaves = [leaf for leaf in tf.nest.flatten(x) if hasattr(leaf, "shape")]
     return -(-leaves[0].shape[0] // (batch_size or 32)) if leaves else 1000
-
-
-def check_shards(shards: int, batch_size: int) -> None:
-    """Raises unless a batch can be divided into that many equal shards."""
-    if batch_size % shards:
-        raise ValueError(f"expected shards that divide a batch of {batch_size}, got {shards}")
 
 
 def _split(data: Nest, shards: int) -> list[Nest]:

@@ -26,7 +26,7 @@ class MazeEnv(gymnasium.Env):
     """Walks one agent through the mazes of a `World`.
 
     Observations are first-person frames, uint8 [H, W, 3]; actions are 0 forward, 1 left, 2 right.
-    An episode starts on the spawn of a map drawn evenly, with a heading drawn evenly. It is
+    An episode starts on the spawn of a random map, with a random heading. It is
     terminated by a goal and truncated by the map's step limit.
 
     Args:

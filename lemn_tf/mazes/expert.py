@@ -18,7 +18,7 @@ def steps_to_goal(world: World) -> np.ndarray:
 
     Returns:
         float32 [P]; 0 on the right goal, infinite where it cannot be reached (the wrong goal ends
-        an episode, so no way leads through it).
+        the episode, so no path leads through it).
 
     Example:
 
@@ -59,7 +59,7 @@ def shortest_ways(world: World) -> np.ndarray:
 
 
 def winnable(world: World) -> np.ndarray:
-    """Tells from which starts the right goal can be reached within the limit of steps.
+    """Says from which starts the right goal can be reached within the step limit.
 
     The mean is the highest success rate any agent can have on these maps.
 

@@ -1,10 +1,9 @@
 """Makes maps: I-Mazes of any length and seeded random mazes with an indicator.
 
-The random mazes follow the statistics of the 1,000 original training maps of Oh et al. (2016). What
-those obey without exception is built in as a rule: no 2 x 2 block of cells is all wall, counting
-the wall around the box (hence free corners), and the free cells are connected. The rest is growth
-of walls cell by cell, with four weights set so that the shares come out right (original / ours, by
-size of the box):
+The random mazes follow the statistics of the 1,000 original training maps of Oh et al. (2016).
+What holds for all of those is a rule here: no 2 x 2 block of cells is all wall, counting the wall
+around the box (hence free corners), and the free cells are connected. Otherwise walls grow cell by
+cell, with four weights chosen so that the shares match (original / ours, by size of the box):
 
     n                      5              6              7            Large
     open cells         .769 / .769    .767 / .764    .759 / .766    .87-.89 / .878
@@ -208,9 +207,9 @@ def _walls(n: int, count: int, rng: random.Random) -> set[int]:
 def _weight(wall: list[bool], cell: int, stride: int, border: set[int], walls: set[int]) -> float:
     """How readily a free cell becomes a wall; 0 if it would complete a 2 x 2 block of wall.
 
-    More readily where it breaks open 2 x 2 blocks (at least `_PLAIN`) and where it makes an
-    existing wall longer (`_GROW`); less so at the border of the box (`_BORDER`) and where it
-    touches a wall at a corner only (`_DIAGONAL`).
+    More likely where it breaks up open 2 x 2 blocks (at least `_PLAIN`) and where it makes an
+    existing wall longer (`_GROW`); less likely at the border of the box (`_BORDER`) and where it
+    touches a wall only at a corner (`_DIAGONAL`).
     """
     opens, diagonal = 0, False
     for up in (-stride, stride):

@@ -10,7 +10,7 @@ from lemn_tf.mazes.world import Step, World
 
 
 class PoseTables(NamedTuple):
-    """The tables of a world as constants; `limit` is that of the map that a pose belongs to."""
+    """The tables of a world as constants; `limit` is that of the pose's map."""
 
     next: tf.Tensor
     reward: tf.Tensor
@@ -19,7 +19,7 @@ class PoseTables(NamedTuple):
 
     @classmethod
     def of(cls, world: World) -> PoseTables:
-        """Takes them from a world."""
+        """Makes them from a world."""
         arrays = (world.next, world.reward, world.done, world.limit[world.maze])
         return cls(*(tf.constant(array) for array in arrays))
 

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lemn_tf.files import replacing
+
 Cell = tuple[int, int]
 
 # Codes of cells in arrays. The floor codes are also the palette indices of `render`.
@@ -119,7 +121,7 @@ class Maze:
             column = text.find(char)
             if column >= 0:
                 return row, column
-        raise AssertionError(char)  # the checks make sure every character asked for is there
+        raise AssertionError(char)  # the checks make sure that every character we look for is there
 
     def __str__(self) -> str:
         return "\n".join(self.rows)
@@ -217,7 +219,7 @@ def load_jsonl(path: str | Path) -> list[Maze]:
         The maps in the order of the file. Maps whose right goal is blocked are kept.
 
     Raises:
-        ValueError: naming file and line, if a line is not such a map.
+        ValueError: a line is not such a map; names file and line.
 
     Example:
 
@@ -261,7 +263,7 @@ def save_jsonl(path: str | Path, mazes: Iterable[Maze]) -> None:
     """Writes maps to a file that `load_jsonl` reads.
 
     Args:
-        path: the file to write; an existing one is replaced.
+        path: the file to write, whole or not at all; an existing one is replaced.
         mazes: the maps.
 
     Example: see `load_jsonl`.
@@ -269,4 +271,5 @@ def save_jsonl(path: str | Path, mazes: Iterable[Maze]) -> None:
     lines = [
         json.dumps({"id": maze.id, "goal": maze.goal, "rows": list(maze.rows)}) for maze in mazes
     ]
-    Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

@@ -134,7 +134,7 @@ def _cast_loops(cells, origin, ahead, right, axis, lens, out):
 
 @functools.cache
 def has_numba() -> bool:
-    """Tells whether numba is installed and fits the rest; it is optional.
+    """Says whether numba, which is optional, is installed and works with this NumPy.
 
     Returns:
         True if it is.
@@ -146,7 +146,7 @@ def has_numba() -> bool:
     """
     try:
         import numba  # noqa: F401
-    except ImportError:  # missing, or built for another NumPy
+    except ImportError:  # not installed, or built for another NumPy
         return False
     return True
 
@@ -157,7 +157,7 @@ def _compiled():
 
     try:
         return numba.njit(cache=True)(_cast_loops)
-    except RuntimeError:  # nowhere to write a cache: compile for this process only
+    except RuntimeError:  # no place for a cache: compile for this process only
         return numba.njit(_cast_loops)
 
 

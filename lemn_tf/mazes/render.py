@@ -2,18 +2,18 @@
 
 Pictures are arrays of palette indices (`PALETTE`), one byte for each pixel. The world is grey stone
 in flat colours. As in Minecraft, faces looking north or south are brighter than those looking east
-or west. Outer walls are a little darker than inner ones, which is how the eye tells the two heights
-apart without texture. Nothing fades with distance, so the middle of a long corridor looks the same
+or west. Outer walls are a little darker than inner ones, so that the two heights can be told apart
+without texture. Nothing fades with distance, so the middle of a long corridor looks the same
 however long it is.
 
 **The view is tilted down, which is our choice.** With a level camera (eye 1.62 high, 70 degrees) a
 tile on the cell ahead is not in the picture at all, and one two cells ahead covers a few pixels.
 Oh et al. (2016) gave their agents actions to look down; LEMN's agents have only forward, left and
-right, so they would pass the indicator without ever seeing it. We move the horizon up to 1/8 of the
-picture's height below its top (`Camera.horizon`; 1/2 is level). That spans +10 to -51 degrees: the
-upper edge is where a camera pitched by 25 degrees would have it, but upright lines stay upright and
-one ray a column is enough. The tile one cell ahead then covers 48 pixels of 32 x 32, two cells
-ahead 124, and a strip above the horizon still shows where walls end.
+right, so they would never see the indicator. We move the horizon up to 1/8 of the picture's height
+below its top (`Camera.horizon`; 1/2 is level). That spans +10 to -51 degrees: the upper edge is
+where a camera pitched by 25 degrees would have it, but upright lines stay upright and one ray a
+column is enough. The tile one cell ahead then covers 48 pixels of 32 x 32, two cells ahead 124,
+and a strip above the horizon still shows where walls end.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PALETTE.flags.writeable = False
 
 @dataclass(frozen=True)
 class Camera:
-    """How the agent looks at the world.
+    """The agent's camera.
 
     Args:
         height: rows of pixels.
@@ -143,8 +143,8 @@ def lens(camera: Camera, reach: int) -> Lens:
     down = (np.arange(camera.height) + 0.5 - camera.horizon * camera.height) * pixel
     below, above = down > 0, down < 0
     inf = np.full(camera.height, np.inf)
-    # Some pixels look exactly at an edge between two cells. A hair more or less makes them the near
-    # side's everywhere, however a machine rounds.
+    # Some pixels look exactly at an edge between two cells. A tiny shift assigns them all to the
+    # near side, however a machine rounds.
     near, far = 1 - 1e-9, 1 + 1e-9
     # Depth of the floor seen in each row, and up to what depth a wall covers the row.
     floor = np.divide(near * camera.eye, down, out=inf.copy(), where=below)

@@ -1,7 +1,7 @@
 """A set of mazes as a graph of poses: tables that make stepping four look-ups.
 
-A pose is (map, free cell, heading). There are few of them, so what an action leads to, what it
-pays, whether it ends the episode and what is seen can all be written down once:
+A pose is (map, free cell, heading). There are few of them, so where each action leads, its reward,
+whether it ends the episode and what is seen can all be tabulated:
 
     pose   = next[pose, action]
     reward = reward[pose]            # of the cell stood on *after* the action
@@ -9,8 +9,8 @@ pays, whether it ends the episode and what is seen can all be written down once:
     image  = frames[frame[pose]]     # distinct frames are stored once
 
 Rewards of Oh et al. (2016): the right goal +1, the wrong one -1, any other step a small cost. An
-episode that has not ended after `limit` steps of its map is cut off. All tables are NumPy arrays
-and `World.step` is the rule for them; `lemn_tf.mazes.graph` has the same rule in TensorFlow.
+episode that has not ended after `limit` steps of its map is cut off. All tables are NumPy arrays,
+and `World.step` looks actions up in them; `lemn_tf.mazes.graph` does the same in TensorFlow.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch
 
 FORWARD, LEFT, RIGHT = range(3)
 ACTIONS = ("forward", "left", "right")
+CHUNK = 8192
+"""Views that are rendered at once."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a step costs and how many there are.
+    """What a step costs and how many an episode may have.
 
     Args:
         step_reward: reward of a step that reaches no goal.
@@ -90,7 +92,7 @@ def split_rules(split: str) -> Rules:
 
 
 def default_rules(maze: Maze) -> Rules:
-    """Gives the rules of a map by its looks, for maps read from a file.
+    """Guesses the rules of a map from its shape, for maps read from a file.
 
     Args:
         maze: the map.
@@ -202,7 +204,7 @@ class World:
     def tables(self) -> dict[str, np.ndarray]:
         """All arrays by name, as `lemn_tf.pipelines.frames` streams them.
 
-        Beside the fields there are `shortest`, bool [P, 3], the actions on a shortest way to the
+        Besides the fields these are `shortest`, bool [P, 3], the actions on a shortest way to the
         right goal, and `shows_indicator`.
         """
         arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
@@ -304,13 +306,12 @@ def _frames(
     cell: np.ndarray,
     heading: np.ndarray,
     camera: Camera,
-    chunk: int = 8192,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Renders all poses, keeping each distinct frame once: frames [F, H, W], index [P]."""
     seen: dict[bytes, int] = {}
     index = np.empty(len(maze), np.int32)
-    for start in range(0, len(maze), chunk):
-        part = slice(start, start + chunk)
+    for start in range(0, len(maze), CHUNK):
+        part = slice(start, start + CHUNK)
         views = render_batch(scene, maze[part], cell[part], heading[part], camera)
         for number, view in enumerate(views, start=start):
             index[number] = seen.setdefault(view.tobytes(), len(seen))

@@ -1,4 +1,4 @@
-"""A memory as a flat dict of plainly named tensors: how it travels and is stored."""
+"""A memory as a flat dict of plainly named tensors, to send and to store."""
 
 from __future__ import annotations
 

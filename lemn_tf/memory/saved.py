@@ -1,4 +1,4 @@
-"""A memory as a file: a zip of serialised tensors, without pickle, that is read within bounds."""
+"""A memory as a file: a zip of serialised tensors, without pickle and with a limit on its size."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lemn_tf.memory.flat import from_flat, to_flat
 from lemn_tf.memory.state import MemoryState
 
 FORMAT = "lemn_tf memory, version 1"
-"""First thing in a saved memory; a file that says otherwise is refused."""
+"""Identifies a saved memory; a file that begins differently is refused."""
 LIMIT = 1 << 28
-"""How many bytes a saved memory may take up once it is unpacked, unless `load` is told another."""
+"""How many bytes a saved memory may take up once unpacked, unless `load` is given a limit."""
 
 
 def save(state: MemoryState, path: str | os.PathLike) -> None:
@@ -54,16 +54,16 @@ def load(
         return from_flat({name: tf.io.parse_tensor(*given) for name, given in flat.items()})
     except (FileNotFoundError, PermissionError, IsADirectoryError, _Refused):
         raise
-    except Exception as error:  # a damaged zip file can fail in a dozen ways
+    except Exception as error:  # a damaged zip file can fail in many ways
         raise ValueError(f"{path}: not a saved memory, or damaged ({error})") from error
 
 
 class _Refused(ValueError):
-    """The file is whole, but not to be read."""
+    """The file is intact, but must not be read."""
 
 
 def _read(path, like: MemoryState | None, limit: int) -> dict[str, tuple[bytes, tf.DType]]:
-    """The serialised tensors of a file by name, with their types, all of them fit to be parsed."""
+    """The serialised tensors of a file by name, with their types; all are safe to parse."""
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > limit:
@@ -90,7 +90,7 @@ def _read(path, like: MemoryState | None, limit: int) -> dict[str, tuple[bytes, 
 
 
 def _measured(path, name: str, content: bytes, kind: tf.DType) -> tuple[tf.TensorShape, int]:
-    """The shape of a serialised tensor and the bytes it takes, which must all be in the file."""
+    """The shape and size in bytes of a serialised tensor, all of which must be in the file."""
     tensor = tensor_pb2.TensorProto.FromString(content)
     shape = tf.TensorShape(tensor.tensor_shape)
     if kind in (tf.variant, tf.resource) or tensor.dtype != kind.as_datatype_enum:

@@ -1,16 +1,16 @@
 """The memory itself: a value of fixed size, and the pure functions that change it.
 
-A `MemoryState` is M_t of the paper: N slots that hold a few items of an endless stream. It hides
-nothing in variables. Whoever holds the value holds the memory, so saving, forking and replaying a
-live memory is saving, copying and reusing a tuple of tensors:
+A `MemoryState` is M_t of the paper: N slots that hold a few items of an endless stream. Nothing is
+hidden in variables: to save, fork or replay a live memory is to save, copy or reuse a tuple of
+tensors:
 
     state = memory.empty(batch=1, slots=5, entry=tf.TensorSpec([20]))
     cells = memory.candidates(state, item)         # the N slots and the newcomer
     slot = ...                                     # which of the N + 1 goes
     state = memory.write(state, item, slot)        # evict it, shift, append the newcomer
 
-Slots are kept in the order of the stream, oldest first. Unused slots may stand anywhere; a fresh
-memory is all unused slots, and writing "evicts" them first.
+Slots are kept in the order of the stream, oldest first. Unused slots may be anywhere; in a fresh
+memory all slots are unused, and writing "evicts" them first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class MemoryState(NamedTuple):
         expiry: `[B, N]` int64, the clock at which an entry becomes the first to go, or `NEVER`.
         carry: what the policy remembers of each slot (nest of `[B, N, ...]`), `()` if nothing.
         clock: `[B]` int64, number of items seen.
-        stream: what is known of the stream as a whole (nest of `[B, ...]`), `()` if nothing; kept
-            by whoever makes the items, and only carried along here.
+        stream: what is known of the stream as a whole (nest of `[B, ...]`), `()` if nothing; it
+            belongs to whatever makes the items, and is only carried along here.
     """
 
     entries: Nest
@@ -64,7 +64,7 @@ class MemoryState(NamedTuple):
         return self.ids != EMPTY
 
     def table(self, row: int = 0) -> Table:
-        """What one row holds, oldest first, for people."""
+        """What one row holds, oldest first, as a readable table."""
         ids, pinned = self.ids[row].numpy(), self.pinned[row].numpy()
         entries = tf.nest.map_structure(lambda leaf: leaf[row].numpy(), self.entries)
         rows = [
@@ -307,7 +307,7 @@ def write(
 
 
 def evict_from(cells: MemoryState, slot: tf.Tensor) -> MemoryState:
-    """`write` for candidates already at hand: drops one of the N + 1 cells, keeps the clock."""
+    """`write` for candidates that exist already: drops one of the N + 1 cells, keeps the clock."""
     kept = evict(cells._replace(clock=(), stream=()), slot)
     return kept._replace(clock=cells.clock, stream=cells.stream)
 
@@ -333,13 +333,13 @@ def forget(state: MemoryState, ids: Any) -> MemoryState:
 
 
 def blank_unused(state: MemoryState) -> MemoryState:
-    """The same memory with nothing left in the entries and the carry of unused slots."""
+    """The same memory with the entries and the carry of unused slots blanked."""
     entries, carry = blanked((state.entries, state.carry), ~state.filled)
     return state._replace(entries=entries, carry=carry)
 
 
 def blanked(nest: Nest, unused: tf.Tensor) -> Nest:
-    """The same nest of `[..., N, ...]` with nothing in the slots that are `unused` `[..., N]`."""
+    """The same nest of `[..., N, ...]`, blank in the slots that are `unused` `[..., N]`."""
 
     def blank(leaf):
         nothing = "" if leaf.dtype == tf.string else tf.zeros([], leaf.dtype)
@@ -349,7 +349,7 @@ def blanked(nest: Nest, unused: tf.Tensor) -> Nest:
 
 
 def spread(mask: tf.Tensor, leaf: tf.Tensor) -> tf.Tensor:
-    """A mask of the first dimensions of `leaf`, shaped so that it holds for all the others."""
+    """A mask of the first dimensions of `leaf`, reshaped to broadcast over the others."""
     more = [1] * (leaf.shape.rank - mask.shape.rank)
     return tf.reshape(mask, tf.concat([tf.shape(mask), more], axis=0))
 

@@ -8,7 +8,7 @@ of all steps at once: the convolutions see each distinct frame once, everything 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import keras
 import numpy as np
@@ -16,11 +16,36 @@ import tensorflow as tf
 
 from lemn_tf.learning.critic import Losses, actor_critic_loss
 from lemn_tf.memory import EMPTY
+from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.navigation.rollout import Walk, colours, outcome, walk
 from lemn_tf.pipelines.frames import Course, buckets
 from lemn_tf.retention.base import Cells
+
+
+class Lived(Protocol):
+    """Whole episodes as they were lived, `[B, T, ...]`: what both choices are judged by."""
+
+    @property
+    def action(self) -> tf.Tensor:
+        """int32, what was done."""
+
+    @property
+    def reward(self) -> tf.Tensor:
+        """Received for it; 0 after the end of an episode."""
+
+    @property
+    def valid(self) -> tf.Tensor:
+        """bool, False after the end."""
+
+    @property
+    def ids(self) -> tf.Tensor:
+        """int64 `[B, T, N + 1]`, the steps at which the candidates were seen, -1 = unused."""
+
+    @property
+    def slot(self) -> tf.Tensor:
+        """int32, which of them was forgotten."""
 
 
 class Batch(NamedTuple):
@@ -86,41 +111,68 @@ def losses(
         tf.gather(views.codes, walked.entries[..., :-1]),
         walked.ids[..., :-1],
     )
-    values = tf.squeeze(model.critic(output), -1)
+    vectors = tf.gather(views.vectors, walked.entries)
+    total, shown = judged(model, recipe, walked, (output, vectors), entropy, seed)
     steps = count(walked.valid)
+    if recipe.guidance:
+        total += guidance * guided(walked, reader.actor(output), output[..., 0]) / steps
+        known = walked.valid & ((output[..., 0] > 0) == walked.red)
+        shown["goal_known"] = count(known) / steps
+    shown |= endings(batch)
+    return total, {"loss": total, **shown, "frames": steps}
 
-    def judged(logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor) -> Losses:
+
+def judged(
+    model: MemoryAgent,
+    recipe: Recipe,
+    lived: Lived,
+    seen: tuple[tf.Tensor, tf.Tensor],
+    entropy: tf.Tensor,
+    seed: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    """The loss of both choices at every step, what to do and what to forget, by one return.
+
+    Args:
+        model: the agent.
+        recipe: discount, lambda and weights.
+        lived: what happened.
+        seen: the reader's output `[B, T, units]`, and what the policy saw of the candidates,
+            `[B, T, N + 1, width]`.
+        entropy: weight of the entropy bonus of the actions.
+        seed: the one that was acted with.
+
+    Returns:
+        The mean over steps, and scalars to show.
+    """
+    output, vectors = seen
+    values, steps = tf.squeeze(model.critic(output), -1), count(lived.valid)
+
+    def losses_of(logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor) -> Losses:
         return actor_critic_loss(
             logits,
             choices,
             values,
-            walked.reward,
+            lived.reward,
             free,
-            walked.valid,
+            lived.valid,
             recipe.discount,
             recipe.gae_lambda,
         )
 
-    logits = reader.actor(output)
-    moves = judged(logits, walked.action, walked.valid)
+    moves = losses_of(model.reader.actor(output), lived.action, lived.valid)
     total = tf.reduce_sum(moves.policy + recipe.value * moves.value - entropy * moves.entropy)
     shown = {
         "value_loss": tf.reduce_sum(moves.value) / steps,
         "action_entropy": tf.reduce_sum(moves.entropy) / steps,
     }
-    if recipe.guidance:
-        total += guidance * guided(walked, logits, output[..., 0])
-        known = walked.valid & ((output[..., 0] > 0) == walked.red)
-        shown["goal_known"] = count(known) / steps
     if model.learns:
-        free = walked.valid & tf.reduce_all(walked.ids != EMPTY, axis=-1)
-        vectors = tf.gather(views.vectors, walked.entries)
-        cells = Cells(vectors, walked.ids, walked.ids[..., -1] + 1, seed)
-        drops = judged(model.memory.policy.replay(cells, walked.slot).logits, walked.slot, free)
+        free = lived.valid & tf.reduce_all(lived.ids != EMPTY, axis=-1)
+        cells = Cells(vectors, lived.ids, lived.ids[..., -1] + 1, seed)
+        replayed = model.memory.policy.replay(cells, lived.slot)
+        drops = losses_of(replayed.logits, lived.slot, free)
         total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
         shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / tf.maximum(count(free), 1.0)
-    shown |= endings(batch)
-    return total / steps, {"loss": total / steps, **shown, "frames": steps}
+    return total / steps, shown
 
 
 def guided(walked: Walk, logits: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
@@ -172,7 +224,7 @@ class Learner:
         jit_compile: compile with XLA.
     """
 
-    def __init__(self, model: Navigator, recipe: Recipe, jit_compile: bool = True):
+    def __init__(self, model: MemoryAgent, recipe: Recipe, jit_compile: bool = True):
         self.model, self.recipe = model, recipe
         self.optimizer = keras.optimizers.Adam(recipe.learning_rate)
         self.optimizer.build(model.trainable_variables)
@@ -195,19 +247,26 @@ class Learner:
         """
         drawn = tf.constant(seed, tf.int32)
         walked, steps = self._walk(course, starts, drawn, course.longest)
-        batch = compact(walked, int(steps), course)
+        return self.learn(compact(walked, int(steps), course), drawn, progress)
+
+    def learn(self, batch: Any, seed: tf.Tensor, progress: float) -> dict[str, float]:
+        """The second half of an update: learns from what was lived with that seed."""
         now = self.recipe.at(progress)
         self.optimizer.learning_rate.assign(now.rate)
         weights = (tf.constant(weight, tf.float32) for weight in (now.entropy, now.guidance))
-        shown = self._learn(batch, *weights, drawn)
+        shown = self._learn(batch, *weights, seed)
         return {name: float(value) for name, value in shown.items()}
 
     def _act(self, course: Course, starts: tf.Tensor, seed: tf.Tensor, steps: int):
         return walk(self.model, course, starts, steps, seed)
 
+    def losses(self, batch: Any, *weights: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """The loss of an update and scalars to show; see the function of that name."""
+        return losses(self.model, self.recipe, batch, *weights)
+
     def gradients(
         self,
-        batch: Batch,
+        batch: Any,
         entropy: tf.Tensor,
         guidance: tf.Tensor | float = 0.0,
         seed: tf.Tensor | None = None,
@@ -215,10 +274,10 @@ class Learner:
         """Gradients before clipping, in the order of `model.trainable_variables`, and scalars."""
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape() as tape:
-            loss, shown = losses(self.model, self.recipe, batch, entropy, guidance, seed)
+            loss, shown = self.losses(batch, entropy, guidance, seed)
         return tape.gradient(loss, variables), shown
 
-    def _improve(self, batch: Batch, entropy: tf.Tensor, guidance: tf.Tensor, seed: tf.Tensor):
+    def _improve(self, batch: Any, entropy: tf.Tensor, guidance: tf.Tensor, seed: tf.Tensor):
         gradients, shown = self.gradients(batch, entropy, guidance, seed)
         gradients, norm = tf.clip_by_global_norm(gradients, self.recipe.clip)
         pairs = zip(gradients, self.model.trainable_variables, strict=True)

@@ -1,4 +1,4 @@
-"""Recipes: how a `Navigator` is trained, and what suits each world and reader."""
+"""Recipes: how an agent is trained, and what suits each world and reader."""
 
 from __future__ import annotations
 
@@ -113,3 +113,12 @@ AGENT_RECIPES = {
     ("single-indicator", "frmqn"): _MAZE,
 }
 """The recipes by environment and reader."""
+WORLD_RECIPE = Recipe(
+    frames=1_000_000,
+    learning_rate=2e-3,
+    final_rate=0.2,
+    entropy=0.03,
+    final_entropy=0.003,
+    validate_every=20,
+)
+"""The recipe for worlds of which nothing is known, the same for all."""

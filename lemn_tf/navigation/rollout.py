@@ -14,14 +14,11 @@ import tensorflow as tf
 
 from lemn_tf import memory
 from lemn_tf.mazes import graph
-from lemn_tf.navigation.navigator import Navigator, Views
+from lemn_tf.navigation.agent import PLAYED, Views, draw
+from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.pipelines.frames import Course
 from lemn_tf.readers.mqn import Glance
-from lemn_tf.retention.base import Cells, swap_time
-from lemn_tf.retention.chance import gumbel
-
-PLAYED = (2018, 4)
-"""Seed of the actions of an agent that plays with a temperature: a game can be played again."""
+from lemn_tf.retention.base import swap_time
 
 
 class Walk(NamedTuple):
@@ -228,19 +225,6 @@ def see(
     query = tf.gather(views.query, frame)
     codes = tf.gather(views.codes, state.entries)
     return model.reader.glance(query, codes, state.ids, carry)
-
-
-def draw(
-    logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor, temperature: float = 1.0
-) -> tf.Tensor:
-    """Actions `[B]` drawn from softmax(logits `[B, A]` / temperature); the likeliest if it is 0."""
-    if temperature:
-        logits /= temperature
-        places = tf.range(logits.shape[-1], dtype=tf.int64)
-        places = tf.broadcast_to(places, tf.shape(logits))
-        # Another seed than that of the evictions of the same step.
-        logits += gumbel(Cells(logits, places, clock), seed + tf.constant([7919, 0]))
-    return tf.argmax(logits, axis=-1, output_type=tf.int32)
 
 
 def outcome(walk: Walk, indicator: tf.Tensor) -> Outcome:

@@ -24,6 +24,8 @@ from lemn_tf.navigation.rollout import walk
 from lemn_tf.pipelines import frames
 
 VIEW, CELL, GAP, LINE = 192, 84, 12, 14
+GOALS = {"R": "red", "C": "cyan"}
+LEGEND = "red frame: forgotten at this step"
 INK, FAINT, BLUE, ORANGE, RED = "#202020", "#c8c8c8", "#3b6fb5", "#d98324", "#c62828"
 
 
@@ -103,7 +105,7 @@ def _picture(step, world: World, maze: int, trail, t: int) -> Image.Image:
     cells = len(step["frames"])
     bars = 150
     width = max(3 * GAP + VIEW + above.shape[1] + bars + GAP, GAP + cells * (CELL + GAP))
-    height = GAP + VIEW + LINE + 2 * GAP + CELL + 4 * LINE
+    height = GAP + VIEW + LINE + 2 * GAP + CELL + 5 * LINE
     image = Image.new("RGB", (width, height), "white")
     draw = ImageDraw.Draw(image)
     image.paste(_enlarged(step["frames"][-1], VIEW), (GAP, GAP))
@@ -119,6 +121,7 @@ def _picture(step, world: World, maze: int, trail, t: int) -> Image.Image:
     draw.text((left, top), f"step {t + 1}", fill=INK)
     draw.text((left, top + LINE), f"value {step['value']:.2f}", fill=INK)
     draw.text((left, top + 2 * LINE), f"reward {step['reward']:.2f}", fill=INK)
+    draw.text((left, top + 3 * LINE), f"right goal: {GOALS[here.goal]}", fill=INK)
     top = GAP + VIEW + GAP
     for place in range(cells):
         left, newcomer = GAP + place * (CELL + GAP), place == cells - 1
@@ -137,6 +140,7 @@ def _picture(step, world: World, maze: int, trail, t: int) -> Image.Image:
                 _labelled(draw, left, below + LINE + 4, "drop", share, ORANGE)
         else:
             draw.rectangle(box, outline=FAINT)
+    draw.text((GAP, height - LINE - 4), LEGEND, fill=INK)
     return image
 
 

@@ -8,11 +8,13 @@ from lemn_tf.readers.base import Answer, Reader
 from lemn_tf.readers.bidaf import BiDAF
 from lemn_tf.readers.lite import LiteReader
 from lemn_tf.readers.memn2n import MemN2N
-from lemn_tf.readers.mqn import FRMQN, MQN
+from lemn_tf.readers.mqn import FRMQN, LSTM, MQN
 from lemn_tf.readers.view import PolicyView
+from lemn_tf.readers.when import When
 
 __all__ = [
     "FRMQN",
+    "LSTM",
     "MQN",
     "Answer",
     "BiDAF",
@@ -20,6 +22,7 @@ __all__ = [
     "MemN2N",
     "PolicyView",
     "Reader",
+    "When",
     "find",
     "get",
     "names",
@@ -29,6 +32,7 @@ _READERS: dict[str, type[Reader]] = {
     "memn2n": MemN2N,
     "mqn": MQN,
     "frmqn": FRMQN,
+    "lstm": LSTM,
     "lite": LiteReader,
     "bidaf": BiDAF,
 }

@@ -1,9 +1,9 @@
 """What every reader shares: it answers a question from the slots of a memory, and never writes.
 
-A reader encodes an entry once, on its own (`encode`), and a question once (`ask`); `read` joins the
-two, and `loss`, `right` and `probability` judge what comes of it. So a stream's items are encoded
-once however often they are read, and a reader can be asked "what if this entry were not in memory?"
-by leaving it out of `codes`.
+A reader encodes each entry once, on its own (`encode`), and each question once (`ask`); `read`
+joins the two, and `loss`, `right` and `probability` judge the answer. So items are encoded once
+however often they are read, and to ask a reader "what if this entry were not in memory?" one
+leaves it out of `codes`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
     Attributes:
         logits: `[..., A]` over the possible answers.
-        attention: `[..., M]`, how much it rests on each slot, averaged over hops; sums to 1.
+        attention: `[..., M]`, the weight of each slot in the answer, averaged over hops; sums to 1.
     """
 
     logits: tf.Tensor
@@ -43,7 +43,7 @@ class Reader(keras.layers.Layer):
         raise NotImplementedError(f"{type(self).__name__} does not override ask()")
 
     def read(self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor) -> Any:
-        """Answers each query from its own slots. A reader may add switches of its own.
+        """Answers each query from its own slots. A reader may add options of its own.
 
         Args:
             query: `[..., d]`.
@@ -71,7 +71,7 @@ class Reader(keras.layers.Layer):
         answer = self.read(rows, take_items(codes, ids), ids)
         return self.probability(answer, tf.nest.map_structure(lambda x: x[:, :, None], targets))
 
-    # A reader decides what an answer is; unless it says otherwise, one of A labels.
+    # A reader decides what an answer is; by default it is one of A labels.
 
     def loss(self, answer: Answer, targets: Any) -> tf.Tensor:
         """The loss of each answer, `[...]`; here the cross-entropy of the labels.
@@ -93,7 +93,7 @@ class Reader(keras.layers.Layer):
         return tf.reduce_sum(tf.nn.softmax(tf.cast(answer.logits, tf.float32)) * chosen, axis=-1)
 
     def entry_spec(self) -> Any:
-        """Nest of `tf.TensorSpec`: the smallest possible entry; None if any kind will do."""
+        """Nest of `tf.TensorSpec`: the smallest possible entry; None if any kind works."""
         return None
 
     def vectors(self, codes: tf.Tensor) -> tf.Tensor:

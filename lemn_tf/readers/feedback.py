@@ -1,9 +1,9 @@
-"""FRMQN's recurrence over whole episodes, with a gradient made for it.
+"""FRMQN's recurrence over whole episodes, with a hand-written gradient.
 
-Differentiating the loop would add up a matrix as large as the weights at every step, back in time.
-Here the way back only carries the state's gradient and notes that of the gates; what the weights,
-keys and values get from it is one product each, over all steps at once. A test holds it to the
-gradient of single steps.
+Automatic differentiation of the loop would add up a matrix as large as the weights at every step.
+Here the backward loop carries only the state's gradient and records that of the gates; the
+gradients of weights, keys and values are then one product each, over all steps at once. A test
+compares it with the gradient of single steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read(p: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
 
 
 def lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One step of an LSTM from the sum of all that goes into its gates, `[..., 4 units]`.
+    """One step of an LSTM from the sum of its gates' inputs, `[..., 4 units]`.
 
     Returns:
         h, c and the gates after their nonlinearities: i, f, u, g.

@@ -38,14 +38,16 @@ class MemN2N(Reader):
         answer = softmax(W u_K + b)
 
     Adjacent tying: A_{k+1} = C_k, B = A_1, W = C_K^T, and so for the temporal encoding T, which
-    goes by rank in memory (newest = 0) and thus works whatever has been evicted.
+    depends on rank in memory (newest = 0) and so works whatever has been evicted.
 
     Args:
         vocabulary_size: number of word ids, 0 (padding) included; also the number of answers.
         sentence_length: J, the longest sentence of the training data.
         units: d in the paper.
         hops: K in the paper.
-        max_slots: the oldest rank that is told apart; older ones share its encoding.
+        max_slots: the oldest rank with an encoding of its own; older ones share it.
+        rectified: pass half of the units of each u_{k+1} through a ReLU, as the paper's language
+            model does. Sums alone are bad at comparing, which "Is Mary in the garden?" needs.
 
     Entries and questions are word ids `[..., L]`, padded with 0.
     """
@@ -57,6 +59,7 @@ class MemN2N(Reader):
         units: int = 20,
         hops: int = 3,
         max_slots: int = 128,
+        rectified: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -65,6 +68,7 @@ class MemN2N(Reader):
         self.units = units
         self.hops = hops
         self.max_slots = max_slots
+        self.rectified = rectified
         normal = keras.initializers.RandomNormal
         shape = (vocabulary_size, (hops + 1) * units)
         self.words = self.add_weight(shape=shape, initializer=normal(stddev=0.1), name="words")
@@ -107,8 +111,9 @@ class MemN2N(Reader):
     def flipped(self, query, codes, kept, targets):
         """See `Reader.flipped`; codes are shared by all memories instead of copied into each.
 
-        To leave an item out, or put it back, moves the ranks of older slots by one. So each slot
-        has three codes, one for each rank it may have, and every memory attends to one or none.
+        Leaving an item out, or putting it back, moves the ranks of older slots by one. So each
+        slot has three codes, one for each rank it may have, and every memory attends to one or
+        none.
         """
         items = tf.range(codes.shape[1], dtype=kept.dtype)
         used = (kept != EMPTY)[:, :, None]
@@ -129,12 +134,20 @@ class MemN2N(Reader):
             scores = tf.einsum("bqtd,bqnd->bqtn", u, slots[k])
             score = tf.reduce_sum(u * back[k], axis=-1, keepdims=True)
             p = attention_over(live, tf.concat([scores, score], axis=-1))
-            u += tf.einsum("bqtn,bqnd->bqtd", p[..., :-1], slots[k + 1]) + p[..., -1:] * back[k + 1]
+            o = tf.einsum("bqtn,bqnd->bqtd", p[..., :-1], slots[k + 1]) + p[..., -1:] * back[k + 1]
+            u = self._bent(u + o)
         return self.probability(Answer(self._answer(u), p), targets[..., None])
 
     def _time(self, times, ranks):
         """The temporal encoding of ranks `[...]`, `[..., (K + 1) d]`."""
         return tf.gather(times, tf.clip_by_value(ranks, 0, self.max_slots - 1))
+
+    def _bent(self, u):
+        """What a hop found, as input to the next one."""
+        if not self.rectified:
+            return u
+        half = self.units // 2
+        return tf.concat([u[..., :half], tf.nn.relu(u[..., half:])], axis=-1)
 
     def _answer(self, u):
         output = self._table(self.words)[:, -self.units :]
@@ -163,7 +176,7 @@ class MemN2N(Reader):
             p = tf.where(used, scores, tf.zeros([], scores.dtype)) if linear else soft
             o = tf.einsum("...m,...md->...d", p, codes[k + 1])
             o += tf.einsum("...r,rd->...d", tf.einsum("...m,...mr->...r", p, by_rank), times[k + 1])
-            u += o
+            u = self._bent(u + o)
             attention += tf.cast(soft, tf.float32)
         return u, attention / self.hops, match / self.hops
 
@@ -172,7 +185,7 @@ class MemN2N(Reader):
         return Matching(self, name="matching")
 
     def get_config(self):
-        names = ("vocabulary_size", "sentence_length", "units", "hops", "max_slots")
+        names = ("vocabulary_size", "sentence_length", "units", "hops", "max_slots", "rectified")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
@@ -180,8 +193,8 @@ class MemN2N(Reader):
 class Matching(keras.layers.Layer):
     """z of IM-LEMN on a MemN2N: the attention logits of the input, averaged over the hops.
 
-    The input is embedded by a GRU over its words, c_t, and put to the memory like a question. What
-    the policy sees of an entry (`view`) is therefore its code in the reader, and its c beside it.
+    A GRU over its words embeds the input as c_t, which is asked like a question. So what the
+    policy sees of an entry (`view`) is its code in the reader, with its c beside it.
     """
 
     def __init__(self, reader: MemN2N, **kwargs):

@@ -9,7 +9,8 @@ x goes through a small convolutional network to features phi; the memory holds e
 MQN takes its context h from the current frame alone, FRMQN from an LSTM that is also fed what was
 read the step before. The memory holds *past* frames: the current one is the context, and is offered
 to the memory only after it has been acted on. Unused slots are masked; the original filled them
-with black images. With nothing in memory o = 0.
+with black images. With nothing in memory o = 0. To observe something other than frames, pass other
+`eyes`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lemn_tf.retention.base import swap_time
 
 
 class Glance(NamedTuple):
-    """What a reader makes of one frame and its memory.
+    """What a reader computes from one frame and its memory.
 
     Attributes:
         output: `[..., units]`, D after its half ReLU: what action and value are computed from.
@@ -58,6 +59,9 @@ def dense(units: int, inputs: int, name: str, **options: Any) -> keras.layers.De
 @keras.saving.register_keras_serializable("lemn_tf")
 class FrameEncoder(keras.layers.Layer):
     """phi: two convolutions (4x4, stride 2, padding 1) with ReLU, and nothing after.
+
+    Like any eyes of a reader it has a `width`, that of its features, and an `item`, the spec of
+    one.
 
     Args:
         size: height and width of a frame, multiples of 4.
@@ -101,6 +105,7 @@ class FrameEncoder(keras.layers.Layer):
             self.convolutions.append(layer)
             channels = count
         self.width = size[0] // 4 * (size[1] // 4) * channels
+        self.item = tf.TensorSpec([*size, 3], tf.uint8)
         self.built = True
 
     def call(self, frames):
@@ -126,15 +131,15 @@ class FrameEncoder(keras.layers.Layer):
 class MQN(Reader):
     """Memory Q-Network: the context is the current frame alone.
 
-    As every reader it encodes entries and questions on their own; both are frames here, and the
-    "answer" is what to do. `query` and `codes` start from features, so that frames which are both
-    need the convolutions once.
+    Like every reader it encodes entries and questions separately; here both are frames, and the
+    "answer" is what to do. `query` and `codes` start from features, so that a frame that is both
+    goes through the convolutions once.
 
     Args:
         units: width of context, keys and values.
         actions: how many there are.
-        size: height and width of a frame.
-        filters: of the two convolutions.
+        eyes: layer from frames, or whatever else is observed, to features, with a `width`;
+            default a `FrameEncoder` of 32 x 32 frames.
 
     Example:
 
@@ -151,14 +156,13 @@ class MQN(Reader):
         self,
         units: int = 256,
         actions: int = 3,
-        size: tuple[int, int] = (32, 32),
-        filters: tuple[int, int] = (32, 64),
+        eyes: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**{"autocast": False, **kwargs})
         self.units, self.actions = units, actions
         own = {"dtype": self.dtype_policy}
-        self.eyes = FrameEncoder(size, filters, name="eyes", **own)
+        self.eyes = FrameEncoder(name="eyes", **own) if eyes is None else eyes
         width = self.eyes.width
         self.key = dense(units, width, "key", **own)
         self.value = dense(units, width, "value", **own)
@@ -176,7 +180,7 @@ class MQN(Reader):
         return tf.concat([self.key(features), self.value(features)], axis=-1)
 
     def query(self, features: tf.Tensor) -> tf.Tensor:
-        """The current frame's share of the context: for MQN all of it, h."""
+        """The current frame's part of the context; for MQN this is h itself."""
         return self.context(features)
 
     def encode(self, entries):
@@ -221,9 +225,13 @@ class MQN(Reader):
         seen = self.glance(query, codes, ids, carry)
         return Answer(self.actor(seen.output), seen.attention)
 
+    def readable(self, ids: tf.Tensor) -> tf.Tensor:
+        """Which of the slots `[..., N]` can be read, bool: those in use."""
+        return ids != EMPTY
+
     def _retrieve(self, h, codes, ids):
         keys, values = tf.split(codes, 2, axis=-1)
-        p = attend(h, keys, ids != EMPTY)
+        p = attend(h, keys, self.readable(ids))
         return read(p, values), p
 
     def _output(self, h, o):
@@ -236,9 +244,12 @@ class MQN(Reader):
             **super().get_config(),
             "units": self.units,
             "actions": self.actions,
-            "size": self.eyes.size,
-            "filters": self.eyes.filters,
+            "eyes": keras.saving.serialize_keras_object(self.eyes),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "eyes": keras.saving.deserialize_keras_object(config["eyes"])})
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -282,6 +293,17 @@ class FRMQN(MQN):
         query, codes, kernel, bias = (tf.cast(x, tf.float32) for x in (query, codes, *weights))
         query, codes, ids = (swap_time(x) for x in (query + bias, codes, ids))
         keys, values = tf.split(codes, 2, axis=-1)
-        states, attention = recurrence(query, keys, values, ids != EMPTY, kernel)
+        states, attention = recurrence(query, keys, values, self.readable(ids), kernel)
         h, o = tf.split(swap_time(states), 2, axis=-1)
         return self._output(h, o), swap_time(attention)
+
+
+@keras.saving.register_keras_serializable("lemn_tf")
+class LSTM(FRMQN):
+    """FRMQN that never reads: an LSTM of the same size, to compare a memory with.
+
+    Args: as `MQN`.
+    """
+
+    def readable(self, ids):
+        return tf.zeros_like(ids, tf.bool)

@@ -1,8 +1,8 @@
 """Recurrent layers that read short texts in both directions at once, for readers of words.
 
-What depends on the inputs alone is one product for all steps. The GRU's gradient is written by
-hand: that of the recurrent weights is then one large product too, where automatic differentiation
-makes one a step. Tests hold both layers to Keras' own.
+What depends only on the inputs is one product for all steps. The GRU's gradient is written by
+hand, so that the recurrent weights' part is one large product too; automatic differentiation makes
+one for each step. Tests compare both layers with Keras' own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLOSED = 1e4
 
 
 class _TwoWays(keras.layers.Layer):
-    """What both layers share: weights `[2, ...]`, forward and backward, and the layout."""
+    """The base of both layers: weights `[2, ...]`, forward and backward, and the layout."""
 
     gates: int
 
@@ -30,7 +30,7 @@ class _TwoWays(keras.layers.Layer):
         uniform, orthogonal = keras.initializers.GlorotUniform, keras.initializers.Orthogonal
 
         def twice(make):
-            def initial(shape, dtype):  # drawn in float32: not every type can be made orthogonal
+            def initial(shape, dtype):  # drawn in float32: orthogonal weights need it
                 both = tf.stack([make()(shape[1:], "float32") for _ in range(2)])
                 return tf.cast(both, dtype)
 
@@ -47,7 +47,7 @@ class _TwoWays(keras.layers.Layer):
     def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Words `[..., L, D]` with mask `[..., L]` -> `[..., L, 2 units]`; L must be known.
 
-        Words that are masked are passed over; what comes out in their place means nothing.
+        Masked words are skipped; the outputs in their place mean nothing.
         """
         length, width = x.shape[-2], x.shape[-1]
         if length is None:

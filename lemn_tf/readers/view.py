@@ -1,4 +1,4 @@
-"""PolicyView: what a retention policy sees of an entry, by way of a reader."""
+"""PolicyView: what a retention policy sees of an entry, through a reader."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lemn_tf.readers.base import Reader
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class PolicyView(keras.layers.Layer):
-    """phi: what the retention policy sees of an entry, by way of the reader's encoding.
+    """phi: what the retention policy sees of an entry, through the reader's encoding.
 
     Args:
         reader: encodes the entries.
-        matching: the reader's attention, if the policy goes by it.
+        matching: the reader's attention, if the policy uses it.
     """
 
     def __init__(self, reader: Reader, matching: keras.layers.Layer | None = None, **kwargs):
@@ -27,7 +27,7 @@ class PolicyView(keras.layers.Layer):
         return self.reader.vectors(self.reader.encode(entries))
 
     def get_config(self):
-        own = "reader" if self.matching is None else "matching"  # which brings its reader
+        own = "reader" if self.matching is None else "matching"  # which holds its reader
         part = keras.saving.serialize_keras_object(getattr(self, own))
         return {**super().get_config(), "reader": None, "matching": None, own: part}
 

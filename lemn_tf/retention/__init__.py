@@ -75,7 +75,7 @@ def names() -> tuple[str, ...]:
 
 
 def register(name: str) -> Callable[[type[RetentionPolicy]], type[RetentionPolicy]]:
-    """Decorator: a policy of your own can be found by this name, and saved with Keras.
+    """Decorator: registers a policy of your own under this name, and with Keras for saving.
 
     Defining the same class again, as a notebook does, replaces it.
 

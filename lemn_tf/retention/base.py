@@ -1,7 +1,7 @@
 """What every retention policy shares: the interface.
 
-A policy looks at the N + 1 candidates (the slots and the newcomer) and says how much it would like
-to evict each. That is only an opinion: `lemn_tf.retention.decision` turns it into a decision.
+A policy looks at the N + 1 candidates (the slots and the newcomer) and gives each a logit for
+leaving. That is only an opinion: `lemn_tf.retention.decision` turns it into a decision.
 
 One step of any policy, rule or network, is
 
@@ -9,8 +9,8 @@ One step of any policy, rule or network, is
     scores = policy.judge(seen, cells, carry)   # eviction logits, new carry, features
     decision = decide(scores.logits, candidates)
 
-`look` is apart from the rest so that a recorded rollout can be looked at all at once: see `replay`.
-A policy overrides `score`; `judge` calls it and makes sure that what comes out is sound.
+`look` is separate so that a recorded rollout needs it only once: see `replay`.
+A policy overrides `score`; `judge` calls it and makes sure that the result is sound.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class RetentionPolicy(keras.layers.Layer):
     memory, as its carry. They work for any number of slots, and never see the question, unless
     built with `question_aware=True`, for a reader that shows it to them (`episode.by_question`).
 
-    A policy declares what it is, by the attributes below and by what it overrides; no other code
-    asks for its class or its name. Whatever Keras' global dtype policy is, a policy computes in
-    float32 unless it is given a `dtype`: it is small, and what is forgotten should not depend on
-    rounding. Its weights are float32 even then.
+    A policy declares its properties by the attributes below and by what it overrides; no other
+    code depends on its class or its name. Whatever Keras' global dtype policy is, a policy
+    computes in float32 unless it is given a `dtype`: it is small, and what is forgotten should not
+    depend on rounding. Its weights are float32 even then.
 
     Example: a policy that evicts the entry whose vector is shortest, and one that learns.
 
@@ -92,8 +92,8 @@ class RetentionPolicy(keras.layers.Layer):
     stochastic = False
     """Whether it draws at random even when serving."""
     clairvoyant = False
-    """Whether it knows the future: its vectors are not encoded entries, but say when each item will
-    be needed, as integers or floats of any width. For bounds only."""
+    """Whether it knows the future: its vectors are not encoded entries but the times when each
+    item will be needed, as integers or floats of any width. Only for bounds."""
     suited: ClassVar[dict[str, Any]] = {}
     """Values that suit its training better than a recipe's own, such as `{"entropy": 0.5}`."""
 
@@ -112,7 +112,7 @@ class RetentionPolicy(keras.layers.Layer):
         """Whether it has anything to train; known even before it is built.
 
         A policy that makes weights, holds layers or overrides `build` learns, unless it is frozen
-        or turns out to have no weights once it is built. A subclass may also just say so.
+        or has no weights once it is built. A subclass may also override this.
         """
         if self.trainable_weights:
             return True
@@ -123,12 +123,12 @@ class RetentionPolicy(keras.layers.Layer):
 
     @property
     def listens(self) -> bool:
-        """Whether it wants to know what readers attend to: it does if it overrides `attend`."""
+        """Whether it is told what readers attend to: true if it overrides `attend`."""
         return type(self).attend is not RetentionPolicy.attend
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """The names of its own arguments, including those that it passes on to its base classes."""
+        """The names of its arguments, including those that it passes on to its base classes."""
         found: dict[str, None] = {}
         for owner in cls.__mro__[: cls.__mro__.index(RetentionPolicy)]:
             if "__init__" not in vars(owner):
@@ -154,11 +154,11 @@ class RetentionPolicy(keras.layers.Layer):
         self.call(Cells(vectors, ids, tf.constant([2], tf.int64)), carry)
 
     def meet(self, reader: Any) -> keras.layers.Layer | None:
-        """Called by a model before anything is built, with the reader that the policy works with.
+        """Called by a model, before anything is built, with the reader of its memory.
 
         Returns:
-            A layer whose `view` is what the policy wants to see of an entry, if that is not what
-            the reader shows to any policy (`Reader.vectors`).
+            A layer whose `view` is what the policy wants to see of an entry, if that differs from
+            what the reader shows by default (`Reader.vectors`).
         """
         if not self.question_aware:
             return None
@@ -188,7 +188,7 @@ class RetentionPolicy(keras.layers.Layer):
         return ()
 
     def attend(self, carry: Nest, attention: tf.Tensor, clock: tf.Tensor) -> Nest:
-        """The carry after a reader attended to the slots with the given `[B, N]` weights."""
+        """The carry after a reader attended to the slots with these `[B, N]` weights."""
         return carry
 
     def opinion(self, logits: tf.Tensor, carry: Nest = (), features: tf.Tensor = None) -> Scores:
@@ -200,8 +200,8 @@ class RetentionPolicy(keras.layers.Layer):
     def judge(self, seen: Nest, cells: Cells, carry: Nest) -> Scores:
         """`score`, made sound: what a decision and the next step can rely on.
 
-        Logits and features come out in float32, the carry in the types that `carry_spec` declares,
-        and what is not finite in it starts again from 0, so that a carry is never spoilt for good.
+        Logits and features come out in float32, the carry in the types that `carry_spec` declares.
+        Values in it that are not finite start again from 0, so that no carry is spoilt for good.
         """
         scores = self.score(seen, cells, carry)
         return Scores(
@@ -216,7 +216,7 @@ class RetentionPolicy(keras.layers.Layer):
         return self.judge(self.look(cells), cells, carry)
 
     def _cast(self, cells: Cells) -> Cells:
-        """The cells with vectors in the type it computes in; those of a clairvoyant one stay."""
+        """The cells with vectors in its compute type; a clairvoyant policy's stay as they are."""
         if self.clairvoyant:
             return cells
         return cells._replace(vectors=tf.cast(cells.vectors, self.compute_dtype))
@@ -225,8 +225,8 @@ class RetentionPolicy(keras.layers.Layer):
         """The scores of a recorded rollout, all time steps at once.
 
         `look` (for the learned policies the bidirectional GRU, nearly all the work) runs once on a
-        batch of B * T; only what really depends on the step before runs in a loop over time, and
-        nothing does for a policy without carry.
+        batch of B * T. Only what depends on the step before runs in a loop over time; a policy
+        without carry has no loop.
 
         Args:
             cells: candidates with leading dimensions `[B, T]`, of streams that began empty.

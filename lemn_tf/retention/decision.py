@@ -1,7 +1,6 @@
 """From a policy's opinion to a decision, under the rules that no policy may break.
 
-The rules stand here, in one place: unused slots fill first, pinned entries stay, expired ones go
-first.
+All rules are in this file: unused slots fill first, pinned entries stay, expired ones go first.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Decision(NamedTuple):
         slot: `[B]` int32, the candidate that left; N means that the newcomer was not stored.
         evicted: `[B]` int64, its id, or -1 if an unused slot was filled.
         keep: `[B, N + 1]`, probability of keeping each candidate, 1 - pi(m_i | M_t, x_t).
-        margin: `[B]`, how much likelier it was to leave than the runner-up, 0 to 1.
+        margin: `[B]`, how much likelier the likeliest was to leave than the runner-up, 0 to 1.
         log_prob: `[B]`, log-probability of the choice.
         entropy: `[B]`, of the choice, in nats.
         free: `[B]` bool, whether there was a choice at all.
@@ -42,7 +41,7 @@ class Decision(NamedTuple):
     free: tf.Tensor
 
     def table(self, row: int = 0) -> Table:
-        """One decision for people: the candidates, and which of them left."""
+        """One decision as a readable table: the candidates, and which of them left."""
         if self.ids.shape.rank != 2:
             raise ValueError(
                 f"expected the decision of one step, ids [B, N + 1]; got {self.ids.shape}"
@@ -66,7 +65,7 @@ def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:
     1. While a slot is unused, the first unused one is taken, and nothing else leaves.
     2. Pinned entries never leave. If every slot is pinned the newcomer, even a pinned one, is not
        stored.
-    3. Among the others, expired entries leave before all that are not.
+    3. Among the others, expired entries leave first.
     """
     unused = ~cells.filled
     first_unused = unused & (tf.cumsum(tf.cast(unused, tf.int32), axis=1) == 1)
@@ -84,7 +83,7 @@ def eligible(cells: memory.MemoryState) -> tuple[tf.Tensor, tf.Tensor]:
 def decide(
     logits: tf.Tensor, cells: memory.MemoryState, noise: tf.Tensor | None = None
 ) -> Decision:
-    """A policy's opinion under the rules: argmax, or a sample if Gumbel `noise` is given.
+    """Applies the rules to a policy's opinion: argmax, or a sample if Gumbel `noise` is given.
 
     Args:
         logits: `[B, N + 1]` eviction logits.
@@ -103,7 +102,7 @@ def choose(
         `[B, N + 1]` logits, `NEGLIGIBLE` for what may not leave, and the `[B]` slot that leaves.
     """
     allowed, _ = eligible(cells)
-    # Whatever a policy says, infinity and NaN included, what is not allowed does not leave.
+    # What is not allowed never leaves, whatever the logits, infinity and NaN included.
     logits = tf.clip_by_value(tf.cast(logits, tf.float32), 0.1 * NEGLIGIBLE, -0.1 * NEGLIGIBLE)
     logits = tf.where(tf.math.is_nan(logits), 0.1 * NEGLIGIBLE, logits)
     wish = logits if noise is None else logits + noise
@@ -113,7 +112,7 @@ def choose(
 
 
 def describe(ids: tf.Tensor, logits: tf.Tensor, slot: tf.Tensor) -> Decision:
-    """The other half of `decide`: describes choices that were made, of a whole stream at once.
+    """The other half of `decide`: describes choices already made, for a whole stream at once.
 
     Args:
         ids: `[..., N + 1]`, the candidates.

@@ -1,8 +1,8 @@
 """The gated recurrent unit with its input projected beforehand, for the policies' hot loops.
 
 Keras layers own the weights; these functions only arrange the same arithmetic for speed. What
-depends on the inputs alone is one large product for all cells and time steps, and only what
-depends on the state before stays in the recurrence. A test holds them to Keras' own layers.
+depends only on the inputs is one large product for all cells and time steps, and only what depends
+on the previous state stays in the recurrence. A test compares them with Keras' own layers.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def bidirectional(
     forward: keras.layers.GRUCell,
     backward: keras.layers.GRUCell,
 ) -> tf.Tensor:
-    """A GRU over the cells in each direction; unused cells are passed over.
+    """A GRU over the cells in each direction; unused cells are skipped.
 
-    Rows are laid out last: the arithmetic on the gates then runs over thousands of contiguous
-    numbers instead of over the few units of one row. Both gates come from one product with input
-    and state together, which makes the gradient cheap.
+    Rows are the last axis, so that the arithmetic on the gates runs over thousands of contiguous
+    numbers instead of the few units of one row. Both gates come from one product with input and
+    state together, which makes the gradient cheap.
 
     Args:
         vectors: `[R, M, D]` with M known, so that the loop over the cells can be unrolled.

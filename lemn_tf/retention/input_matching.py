@@ -54,19 +54,18 @@ class InputMatching(RetentionPolicy):
         gamma_t = sigma(W_gamma c_t + b_gamma)
         g_{t,i} = z_{t,i} - gamma_t v_{t-1,i}
 
-    The last of the N + 1 places is the NOP cell: a learned vector stands there instead of the
-    newcomer, and choosing it means that the newcomer is not stored. The paper prints
-    sigma(z) = 1 / (1 + exp(z)); this is the standard sigmoid, a difference of sign that W_gamma
-    absorbs.
+    The last of the N + 1 places is the NOP cell: a learned vector replaces the newcomer there, and
+    choosing it means that the newcomer is not stored. The paper prints sigma(z) = 1 / (1 +
+    exp(z)); this is the standard sigmoid, and W_gamma absorbs the difference in sign.
 
     Args:
         similarity: layer from `(newcomer, vectors, ids)` to `(c, z)`. Default: the attention of
-            the reader that it works for, as in the paper with MemN2N, if that has a `matching`
-            layer to offer, else a learned `Similarity`.
+            its reader, as in the paper with MemN2N, if the reader has a `matching` layer, else a
+            learned `Similarity`.
         skip: adds a linear score of each entry by itself to the logits, as in `Spatial`.
     """
 
-    # Its logits begin far apart, and it needs a push to try what they are against.
+    # Its logits begin far apart, so it needs a push to explore.
     suited: ClassVar[dict[str, Any]] = {"entropy": 0.5}
 
     def __init__(self, similarity: keras.layers.Layer | None = None, skip: bool = False, **kwargs):
@@ -115,7 +114,7 @@ class InputMatching(RetentionPolicy):
         z, gamma, c = seen
         z, gate = (tf.cast(x, carry.dtype) for x in (z, gamma))
         v = 0.1 * carry + 0.9 * z
-        # The NOP cell is no entry: the newcomer that may be stored from its place has no usage yet.
+        # The NOP cell is no entry: a newcomer that is stored has no usage yet.
         v = tf.concat([v[..., :-1], tf.zeros_like(v[..., :1])], axis=-1)
         logits = z - gate * carry
         if self.skip:

@@ -1,8 +1,8 @@
-"""Rules for streams of words, none of which learns: what a learned policy has to beat.
+"""Rules for streams of words that do not learn: what a learned policy has to beat.
 
-What they see of an entry are three numbers for each of its L words, `[..., 3 L]`: the stem (0 for
-no word), whether the word is salient (a capital letter or a digit), and its idf. A reader of words
-gives them (`WordReader.lexical`).
+They see three numbers for each of the L words of an entry, `[..., 3 L]`: the stem (0 for no word),
+whether the word is salient (a capital letter or a digit), and its idf. A reader of words provides
+them (`WordReader.lexical`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from lemn_tf.retention.base import Cells, RetentionPolicy
 
 register = keras.saving.register_keras_serializable("lemn_tf")
 BUCKETS = 1024
-"""Places of the table in which `Novelty` notes the stems it has seen."""
+"""Size of the table in which `Novelty` records the stems it has seen."""
 
 
 class _Lexical(RetentionPolicy):
-    """What they share: the words of the candidates."""
+    """Their base class: extracts the words of the candidates."""
 
     def meet(self, reader):
         if not hasattr(reader, "lexical"):
             raise ValueError(
-                f"policy {self.name!r} goes by words: expected a reader of words in slots, got "
+                f"policy {self.name!r} needs words: expected a reader of words in slots, got "
                 f"{type(reader).__name__}"
             )
         return reader.lexical()
@@ -31,7 +31,7 @@ class _Lexical(RetentionPolicy):
     def build(self, shape):
         if shape[-1] % 3:
             raise ValueError(
-                f"policy {self.name!r} goes by stem, salience and idf of each word: expected "
+                f"policy {self.name!r} needs stem, salience and idf of each word: expected "
                 f"vectors [..., 3 L], got {shape}"
             )
 
@@ -42,7 +42,7 @@ class _Lexical(RetentionPolicy):
         return stem, (salient > 0.5) & (stem != 0), idf
 
     def keeping(self, worth: tf.Tensor, cells: Cells) -> tf.Tensor:
-        """Logits that evict what is worth least; of equals the older one."""
+        """Logits that evict what is worth least, and the older of equals."""
         age = tf.cast(cells.clock[..., None] - cells.ids, tf.float32)
         return 1e-4 * tf.minimum(age, 1000.0) - tf.cast(worth, tf.float32)
 
@@ -99,13 +99,13 @@ class DistinctSalient(_Lexical):
 
 @register
 class Novelty(_Lexical):
-    """Keeps the slots with the largest share of rare stems that the stream had not had before.
+    """Keeps the slots with the largest share of rare stems that were new to the stream.
 
-    What has been seen is noted in a table of `BUCKETS` places, carried by every cell alike, so that
+    The stems seen are recorded in a table of `BUCKETS` places, which every cell carries, so that
     it survives whichever cell is evicted.
 
     Args:
-        rare: idf from which on a stem counts.
+        rare: stems with a larger idf count.
     """
 
     def __init__(self, rare: float = 1.0, **kwargs):
@@ -146,7 +146,7 @@ class Overlap(RetentionPolicy):
 
     def __init__(self, question_aware: bool = True, **kwargs):
         if not question_aware:
-            raise ValueError("overlap goes by the question: expected question_aware=True")
+            raise ValueError("overlap needs the question: expected question_aware=True")
         super().__init__(question_aware=True, **kwargs)
 
     def score(self, seen, cells, carry):

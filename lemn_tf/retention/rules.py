@@ -1,6 +1,6 @@
 """Policies that learn nothing: the baselines, and the clairvoyant bound.
 
-Each is a line or two of `score`; everything else is the base class.
+Each is a line or two of `score`; the base class does everything else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lemn_tf.retention.base import Cells, RetentionPolicy
 
 register = keras.saving.register_keras_serializable("lemn_tf")
 EXACT = 2**23
-"""Whole numbers up to here are logits as they are; float32 cannot tell all larger ones apart."""
+"""Whole numbers up to here are exact logits; float32 cannot represent all larger ones."""
 
 
 def _age(cells: Cells) -> tf.Tensor:
@@ -22,7 +22,7 @@ def _age(cells: Cells) -> tf.Tensor:
 
 
 def in_order(numbers: tf.Tensor) -> tf.Tensor:
-    """Integers `[..., M]` as float32 of the very same order, however large they are.
+    """Integers `[..., M]` as float32 in exactly the same order, however large they are.
 
     Up to `EXACT` they are the numbers themselves; larger ones continue from there by rank.
 
@@ -94,12 +94,12 @@ class LRU(RetentionPolicy):
 
 @register
 class Oracle(RetentionPolicy):
-    """Clairvoyant (Belady's rule): evicts what will be needed last, or never again.
+    """Clairvoyant (Belady's rule): evicts what will be needed latest, or never again.
 
     For bounds only. The vector of an item is not an encoding but the future: every clock at which
     the item will be needed, padded with -1. `evaluation.needed_at` makes it from the supports.
-    No policy finds more needed items if each is needed once; where items are needed several times
-    it is a close bound, not an exact one.
+    If each item is needed only once, no policy finds more needed items; if items are needed
+    several times, it is a close bound, not an exact one.
     """
 
     clairvoyant = True
@@ -110,6 +110,6 @@ class Oracle(RetentionPolicy):
             needed = tf.where(tf.abs(needed) < 2.0**62, needed, -1.0)
         needed = tf.cast(needed, tf.int64)
         wait = tf.reduce_min(tf.where(needed >= clock, needed - clock, NEVER), axis=-1)
-        # Of two that are never needed again the older one goes: a tie must not depend on rounding.
+        # Of two never needed again the older one goes, so that a tie does not depend on rounding.
         age = tf.cast(tf.minimum(_age(cells), 100), tf.float32)
         return self.opinion(in_order(wait) + 1e-3 * age)

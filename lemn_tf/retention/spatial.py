@@ -49,7 +49,7 @@ class SpatialEncoder(keras.layers.Layer):
         mask = tf.reshape(filled, [-1, shape[-2]])
         if flat.shape[1] is None:
             both = self.gru(flat, mask=mask)
-        else:  # the same numbers, sooner
+        else:  # the same numbers, faster
             forward, backward = self.gru.forward_layer.cell, self.gru.backward_layer.cell
             both = gru.bidirectional(flat, mask, forward, backward)
         f = self.projection(both)
@@ -67,14 +67,14 @@ class Spatial(RetentionPolicy):
         h_{t,i} = W_h f_{t,i} + b_h
         g_{t,i} = W_g h_{t,i} + b_g
 
-    The newcomer stands in the place of the NOP cell, so it can be chosen too.
+    The newcomer takes the place of the NOP cell, so it can be chosen too.
 
     Args:
         units: d in the paper, width of the GRU in each direction; default the width of the entries.
         hidden: width of h; default a quarter of `units`, as in the paper.
         shuffle: the appendix's ablation: in training, cells are scored in random order.
-        skip: adds a linear score of each entry by itself, w . e_{t,i}, to the logits: for vectors
-            of many features, most of which matter by themselves.
+        skip: adds a linear score of each entry alone, w . e_{t,i}, to the logits: for vectors of
+            many features, most of which matter on their own.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ class SpatioTemporal(Spatial):
         h_{t,i} = GRU(f_{t,i}, h_{t-1,i})
         g_{t,i} = W_g h_{t,i} + b_g
 
-    h is the carry: it travels with its entry when slots shift, and is zero for a newcomer. Unlike
-    the paper, which speaks only of full memories, the GRU also runs while the memory fills, so an
-    entry's history begins with its arrival.
+    h is the carry: it travels with its entry when slots shift, and is zero for a newcomer. The
+    paper covers only full memories; here the GRU also runs while the memory fills, so an entry's
+    history begins with its arrival.
 
     Args: as `Spatial`; `hidden` is the width of the GRU over time.
     """

@@ -1,4 +1,4 @@
-"""Seeing what a memory remembers: traces and reasons, regret, figures, boards and reports.
+"""Shows what a memory remembers: traces and reasons, regret, figures, boards and reports.
 
 reader = lemn_tf.load("babi-noisy-st-lemn-5")
 trace = seeing.find("babi-noisy-st-lemn-5", "noisy_test.txt").traces([3])[0]
@@ -71,7 +71,7 @@ _NAMES = {
     "traces": "recording",
     "why": "trace",
 }
-"""The public names, with the module of each: nothing is drawn or loaded before it is used."""
+"""The public names, with the module of each: a module is loaded when a name is first used."""
 
 
 def __getattr__(name: str) -> Any:

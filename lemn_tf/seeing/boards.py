@@ -1,8 +1,8 @@
 """Board: what TensorBoard shows of a memory, in one event file.
 
 Curves over the whole training with its phases marked, the errors of FIFO, LRU and the oracle in the
-same chart, life-lines, what memory held, how old dropped items were, and hyperparameters. What is
-drawn comes from traces, so it is the same for text, mazes and a model of your own.
+same chart, life-lines, what memory held, how old dropped items were, and hyperparameters.
+Everything is drawn from traces, so it works the same for text, mazes and a model of your own.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import Table
 
 SAID = ("update", "frames", "episodes", "phase_index", "best")
-"""What a line of a history says of the position, not of the training."""
+"""Keys in a line of a history that say where training is, not how it goes."""
 
 
 class Board:
-    """Writes for TensorBoard, all into one event file.
+    """Writes everything for TensorBoard into one event file.
 
     Args:
         folder: where TensorBoard looks.
-        hparams: settings to compare runs by; nests become names with dots.
+        hparams: settings for comparing runs; nests become names with dots.
     """
 
     def __init__(self, folder: str | os.PathLike, hparams: Mapping[str, Any] | None = None):
@@ -93,11 +93,11 @@ class Board:
         self.writer.close()
 
 
-def tables(trace: Trace, most: int = 5) -> str:
-    """What memory held at the questions of a stream, as Markdown."""
+def tables(trace: Trace) -> str:
+    """What memory held at the last five questions of a stream, as Markdown."""
     texts = {step.t: step.text for step in trace.steps()}
     parts = []
-    for asked in list(trace.questions())[-most:]:
+    for asked in list(trace.questions())[-5:]:
         weights = asked.attention or (None,) * len(asked.ids)
         rows = [
             (item, texts.get(item) or str(item), weight, "needed" if asked.needs(item) else "")
@@ -105,7 +105,8 @@ def tables(trace: Trace, most: int = 5) -> str:
             if item >= 0
         ]
         verdict = {True: "right", False: f"wrong: {asked.expected}", None: ""}[asked.right]
-        caption = f"**{asked.text or 'question'} {asked.answer}** ({verdict}), at {asked.at} items"
+        question = f"{(asked.text or 'question').rstrip('?')}?"
+        caption = f"**{question} {asked.answer}** ({verdict}), after {asked.at} items"
         parts.append(Table(("id", "in memory", "attention", ""), rows, caption).markdown())
     return "\n\n".join(parts) or "no questions"
 

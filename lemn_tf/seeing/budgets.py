@@ -1,4 +1,4 @@
-"""One memory, many sizes: a policy knows no number of slots, so it can be served with any.
+"""One memory, many sizes: a policy works with any number of slots.
 
 `errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant
 bound; `figures.budget_curve` draws it.
@@ -15,23 +15,19 @@ Curves = dict[str, list[tuple[int, float]]]
 """By name: pairs of a number of slots and the error with it, in percent."""
 
 
-def errors_by_size(
-    subjects: Mapping[str, Subject] | Subject, slots: Sequence[int], rules: Sequence[str] = ()
-) -> Curves:
+def errors_by_size(subjects: Mapping[str, Subject], slots: Sequence[int]) -> Curves:
     """The error of runs, and of rules over the first run's reader, at several sizes of memory.
 
     Args:
         subjects: runs by name, all with the same data.
         slots: the sizes.
-        rules: which of the first run's `rules()` to show; default all.
     """
-    runs = {subjects.name: subjects} if isinstance(subjects, Subject) else dict(subjects)
-    first = next(iter(runs.values()))
+    first = next(iter(subjects.values()))
     found: Curves = {
         name: [(size, run.score(None, size)["error"]) for size in slots]
-        for name, run in runs.items()
+        for name, run in subjects.items()
     }
-    for rule in rules or first.rules():
+    for rule in first.rules():
         found[rule] = [(size, first.score(rule, size)["error"]) for size in slots]
     return found
 

@@ -1,7 +1,7 @@
 """Figures for notebooks, boards and pages: life-lines, budget curves, learning curves.
 
-All are drawn by Matplotlib, in colours that the colour-blind can tell apart (Okabe and Ito's), with
-another marker for each line. Nothing is shown or saved here: a figure is returned.
+All are drawn by Matplotlib, in colours that colour-blind people can distinguish (Okabe and Ito's),
+with a different marker for each line. Functions return figures, and neither show nor save them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ COLOURS = {
     "lifo": "#999999",
     "uniform": "#7f7f00",
 }
-"""Of the rules; runs take the others in turn."""
+"""The rules' colours and markers; runs take the others in turn."""
 RUNS = ("#0072b2", "#d55e00", "#56b4e9", "#f0e442", "#555555")
 MARKERS = "osD^vPX*"
 LONGEST = 44
-"""Characters of an item beside its life-line."""
+"""How many characters of an item are shown beside its life-line."""
 
 
 def life_lines(
@@ -58,7 +58,7 @@ def life_lines(
     Args:
         decisions: a `Trace`, or the decisions about streams that `EpisodicMemory` returned.
         texts: the items in words; a trace knows them.
-        most: rows to draw; of longer streams the items that lived longest.
+        most: rows to draw; of longer streams, the items that stayed longest.
         row: of a batch of decisions.
     """
     trace = decisions if isinstance(decisions, Trace) else as_trace(decisions, texts, row)
@@ -180,8 +180,8 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         if len(histories) == 1:
             for at, phase in phases:
                 axes.axvline(at, color="#999999", lw=0.8, ls=":")
-                where = (at, 1.0)
-                how: dict[str, Any] = {"rotation": 90, "fontsize": 7, "va": "top", "ha": "right"}
+                where = (at, 1.02)  # above the curve, from where the phase begins
+                how: dict[str, Any] = {"rotation": 30, "fontsize": 8, "va": "bottom", "ha": "left"}
                 axes.annotate(phase, where, xycoords=("data", "axes fraction"), **how)
     if not unit:
         return None
@@ -192,7 +192,7 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
 
 
 def along(history: Sequence[Mapping[str, Any]]):
-    """A history as points over the whole training, where its phases begin, and what is counted."""
+    """A history as points over the whole training, the starts of its phases, and its unit."""
     points: list[tuple[float, float]] = []
     phases: list[tuple[float, str]] = []
     done = last = 0.0
@@ -241,7 +241,7 @@ def write(figure: Figure, path: str | os.PathLike) -> None:
 
 
 def svg(figure: Figure, transparent: bool = False) -> str:
-    """A figure as SVG, the same each time, with text as text; a page may shine through."""
+    """A figure as reproducible SVG, with text as text and a transparent background."""
     import matplotlib
 
     buffer = io.StringIO()

@@ -4,7 +4,7 @@
     {"t": 0, "text": "Mary got the milk.", "ids": [-1, -1, 0], "keep": [1, 1, 1], "slot": 0, ...}
     {"question": 1, "at": 8, "text": "Where is the milk?", "answer": "garden", ...}
 
-Neither end ever holds more than a line, so a trace may be as long as the stream.
+Neither writer nor reader holds more than a line, so a trace may be as long as the stream.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lemn_tf.files import replacing
 from lemn_tf.seeing.trace import Asked, Line, Step, Trace
 
 FORMAT = "lemn_tf trace, version 1"
-"""First thing in a file; one that says otherwise is refused."""
+"""Identifies a trace; a file that begins differently is refused."""
 DIGITS = 4
-"""Of probabilities."""
+"""Decimal places of probabilities."""
 
 
 class TraceWriter:
@@ -30,7 +30,7 @@ class TraceWriter:
 
     Args:
         file: a path, or a file on the disk that is open for text.
-        about: what else is known of the stream: model, policy, slots, data.
+        about: further facts about the stream: model, policy, slots, data.
     """
 
     def __init__(self, file: str | os.PathLike | TextIO, about: dict[str, Any] | None = None):
@@ -100,7 +100,7 @@ def from_json(told: dict[str, Any]) -> Line:
 
 
 class TraceFile:
-    """The lines of a trace in a file, read from the disk each time they are gone through.
+    """The lines of a trace in a file, read from the disk each time one iterates over them.
 
     Args:
         path: what `TraceWriter` or `save` wrote.
@@ -130,7 +130,7 @@ class TraceFile:
             next(file)
             for number, text in enumerate(file, 2):
                 if not text.endswith("\n"):
-                    return  # a line that is still being written
+                    return  # this line is still being written
                 told = self._parsed(text, number)
                 if self.episode is not None and told.get("episode", 0) != self.episode:
                     continue
@@ -146,7 +146,7 @@ def read(path: str | os.PathLike, episode: int | None = None) -> Trace:
 
     Args:
         path: what `save`, a `TraceWriter` or `lemn trace` wrote.
-        episode: which of the streams in it; None takes all that there is.
+        episode: which of the streams in it; None takes all of them.
     """
     lines = TraceFile(path, episode)
     return Trace(lines, lines.about)
@@ -167,7 +167,7 @@ def save(
     Args:
         lines: a `Trace`, or steps and questions in order.
         path: the file; `read` reads it.
-        about: what else is known; of a `Trace` what it knows already.
+        about: further facts; default those of a `Trace`.
     """
     count, known = 0, lines.about if isinstance(lines, Trace) else {}
     with writing(path, {**known, **(about or {})}) as writer:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from lemn_tf import runs
+from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.seeing.subjects import Subject, TextSubject
 
 
@@ -16,7 +17,7 @@ def find(
     lengths: Sequence[int] | None = None,
     store_questions: bool | None = None,
 ) -> Subject:
-    """A trained model with data to look at it by.
+    """A trained model with data to examine it on.
 
     Args:
         run: the folder of a run, a file, or a preset.
@@ -27,17 +28,18 @@ def find(
         store_questions: whether questions enter the stream; None as the run was trained.
     """
     name = os.fspath(run)
-    if runs.is_agent(run):
-        from lemn_tf.navigation.navigator import load_agent
+    model = runs.load(run)
+    if isinstance(model, MemoryAgent):
+        from lemn_tf.navigation.navigator import Navigator  # needs an extra
         from lemn_tf.seeing.subjects_mazes import MazeSubject
 
-        agent = load_agent(runs.find_agent(run))
-        return MazeSubject(agent, None if data is None else os.fspath(data), lengths, name)
-    model = runs.load(run)
+        if not isinstance(model, Navigator):
+            raise ValueError(f"expected a maze agent or a model of streams; got {name}")
+        return MazeSubject(model, None if data is None else os.fspath(data), lengths, name)
     if data is None:
-        raise ValueError(f"say what {name} is to be shown with: --data F")
+        raise ValueError(f"say which data to show {name} with: --data F")
     if lengths is not None:
-        raise ValueError(f"lengths are of mazes, and {name} is no maze agent")
+        raise ValueError(f"lengths are for maze agents, and {name} is not one")
     if evidence is not None:
         from lemn_tf.seeing.subjects_documents import DocumentSubject
 

@@ -1,4 +1,4 @@
-"""Findings: all that a report shows, found out by asking its subjects."""
+"""Findings: everything a report shows, obtained from its subjects."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from lemn_tf.seeing.subjects import Subject
 from lemn_tf.seeing.trace import Asked, Trace
 
 SHOWN = 4
-"""Mistakes that are told, and episodes of each policy that can be played."""
+"""How many mistakes are shown, and how many episodes of each policy can be played."""
 Told = Callable[[str], None]
 
 
 @dataclasses.dataclass
 class Findings:
-    """What a page is made of.
+    """The contents of a page.
 
     Attributes:
         subjects: the runs by name, all with the same data.
         scores: error, recall and count, of each run and rule.
         curves: error by number of slots, of each run and rule.
         traces: of the first episodes, by run and rule.
-        verdicts: the same judged in hindsight.
+        verdicts: the same traces, judged in hindsight.
         histories: lines of the trainings, by run.
         made: how the page was made.
     """
@@ -37,7 +37,7 @@ class Findings:
     traces: dict[str, list[Trace]]
     verdicts: dict[str, Verdict]
     histories: Mapping[str, Sequence[Mapping[str, Any]]]
-    made: Mapping[str, Any]
+    made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def first(self) -> Subject:
@@ -49,17 +49,15 @@ def look(
     subjects: Mapping[str, Subject],
     slots: Sequence[int] | None = None,
     histories: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    made: Mapping[str, Any] | None = None,
     told: Told = lambda text: None,
 ) -> Findings:
-    """Finds out all that a page shows.
+    """Collects everything a page shows.
 
     Args:
         subjects: runs by name, all with the same data.
         slots: sizes of memory for the budget curve; default some around the first run's own.
         histories: lines of the trainings, by run.
-        made: how it was made, in names and values.
-        told: is given lines to show.
+        told: called with progress messages.
     """
     first = next(iter(subjects.values()))
     own = first.slots
@@ -78,7 +76,7 @@ def look(
             traces[rule] = first.traces(some, rule)
     told(f"{sum(map(len, traces.values()))} episodes examined in hindsight")
     verdicts = {name: judge(several) for name, several in traces.items()}
-    return Findings(subjects, scores, curves, traces, verdicts, histories or {}, made or {})
+    return Findings(subjects, scores, curves, traces, verdicts, histories or {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Mistake:
 
 
 def mistakes(found: Findings, count: int = SHOWN) -> list[Mistake]:
-    """The worst mistakes of the runs, one from an episode: the least likely right answers."""
+    """The worst mistakes of the runs, one per episode: the least likely right answers."""
     made: list[Mistake] = []
     for run in found.subjects:
         for episode, trace in enumerate(found.traces[run]):
@@ -106,7 +104,7 @@ def mistakes(found: Findings, count: int = SHOWN) -> list[Mistake]:
 def episodes(
     found: Findings, worst: Sequence[Mistake]
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, int], int]]:
-    """The episodes that can be played, and where each run's stand among them."""
+    """The episodes that can be played, and where each run's begin among them."""
     wanted = [one.episode for one in worst]
     few = min(map(len, found.traces.values()))
     wanted = list(dict.fromkeys([*wanted, *range(few)]))[: max(SHOWN, len(set(wanted)))]

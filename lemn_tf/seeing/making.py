@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import platform
 import subprocess
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from lemn_tf import __version__, runs
+from lemn_tf.loop import history
 
 PACKAGES = ("tensorflow-cpu", "tensorflow", "keras", "numpy", "matplotlib")
-"""Whose versions are told, if they are installed."""
+"""Packages whose versions are shown, if they are installed."""
 
 
 def made(command: str, names: Sequence[str | os.PathLike], seconds: float) -> dict[str, str]:
-    """What there is to say of how a report was made.
+    """How a report was made, as names and values.
 
     Args:
         command: that made it.
@@ -47,17 +46,9 @@ def made(command: str, names: Sequence[str | os.PathLike], seconds: float) -> di
 
 
 def preset(name: str | os.PathLike) -> str:
-    """What is known of a preset, in words; nothing of another model."""
+    """What is known about a preset, in words; for other models only that there is no run."""
     known = runs.presets().get(os.fspath(name))
     return f"preset: {known.trained}; {known.score}" if known else "a model without a run's folder"
-
-
-def history(name: str | os.PathLike) -> list[dict[str, Any]]:
-    """The lines of a run's training; none for a preset."""
-    path = Path(name) / "history.jsonl"
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
 def commit() -> str:

@@ -1,4 +1,4 @@
-"""What the episode player of a report gets: a trace in small JSON, with every drop explained."""
+"""Data for the episode player of a report: a trace as compact JSON, with every drop explained."""
 
 from __future__ import annotations
 

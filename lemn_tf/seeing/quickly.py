@@ -1,8 +1,9 @@
-"""Lines of a trace straight from arrays: what `files.to_json` says, for a whole batch at once.
+"""Lines of a trace straight from arrays: like `files.to_json`, for a whole batch at once.
 
-A trace of an evaluation has tens of thousands of lines. Here all lines of a batch have one width,
-filled up with spaces, which JSON does not mind. So they are rows of one array of bytes, and numbers
-are not formatted but looked up: those of four digits and small whole ones are few.
+A trace of an evaluation has tens of thousands of lines. Here all decisions of a batch are padded
+with spaces, which JSON ignores, to one width, and so are all questions. So they are rows of byte
+arrays, and numbers are looked up instead of formatted: there are few of four digits and few small
+whole ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Bytes = np.ndarray
 
 
 def json_lines(seen: Seen, words: Words, episodes: Sequence[int]) -> bytes:
-    """The lines of every stream of a batch, decisions and questions in order.
+    """The lines of every stream in a batch, decisions and questions in order.
 
     Args:
         seen: the batch.
@@ -29,25 +30,22 @@ def json_lines(seen: Seen, words: Words, episodes: Sequence[int]) -> bytes:
         episodes: the number of each of its streams.
     """
     steps, asked = _steps(seen, words, episodes), _questions(seen, words, episodes)
-    width = max(steps.shape[1], asked.shape[1])
-    rows = np.concatenate([_filled_up(steps, width), _filled_up(asked, width)])
-    batch, longest = seen.decisions.slot.shape
-    times = np.arange(longest)
-    at = np.broadcast_to(np.arange(batch)[:, None], seen.ask_at.shape)
-    order = np.concatenate(  # decisions at even places, the questions behind them at odd ones
-        [
-            (np.arange(batch)[:, None] * 2 * (longest + 1) + 2 * times + 2).ravel(),
-            (at * 2 * (longest + 1) + 2 * seen.ask_at + 1).ravel(),
-        ]
-    )
-    real = np.concatenate(
-        [(times < seen.length[:, None]).ravel(), (seen.ask_at >= 0).ravel()],
-    )
-    chosen = np.flatnonzero(real)
-    chosen = chosen[np.argsort(order[chosen], kind="stable")]
-    lines = rows[chosen]
-    lines[:, -1] = ord("\n")
-    return lines.tobytes()
+    longest, count = seen.decisions.slot.shape[1], seen.ask_at.shape[1]
+    decided, told = steps.ravel().data, asked.ravel().data
+    wide, high = steps.shape[1], asked.shape[1]
+    order = np.argsort(seen.ask_at, axis=1, kind="stable").tolist()
+    pieces: list[memoryview] = []
+    for row, (length, at) in enumerate(
+        zip(seen.length.tolist(), seen.ask_at.tolist(), strict=True)
+    ):
+        first = done = row * longest * wide
+        for place in order[row]:
+            if at[place] >= 0:  # each question behind the decisions before it
+                until, line = first + min(at[place], length) * wide, (row * count + place) * high
+                pieces += (decided[done:until], told[line : line + high])
+                done = until
+        pieces.append(decided[done : first + length * wide])
+    return b"".join(pieces)
 
 
 def _steps(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
@@ -74,7 +72,8 @@ def _steps(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
     if attention is not None:
         weights = _shares(attention[0].reshape(rows, -1))
         told = np.concatenate([_said(', "attention": [', rows), weights, _said("]", rows)], axis=1)
-        parts.append(np.where(attention[1].reshape(rows, 1), told, ord(" ")).astype(np.uint8))
+        told[~attention[1].ravel()] = ord(" ")
+        parts.append(told)
     return np.concatenate([*parts, _ending(np.repeat(np.asarray(episodes), longest))], axis=1)
 
 
@@ -116,10 +115,10 @@ def _said(text: str, rows: int) -> Bytes:
 
 
 def _bytes(strings: Sequence[bytes] | np.ndarray) -> Bytes:
-    """Strings side by side, filled up with spaces."""
+    """Strings of equal width, padded with spaces."""
     array = np.asarray(strings, "S")
     rows = array.view(np.uint8).reshape(len(array), -1)
-    return np.where(rows == 0, ord(" "), rows).astype(np.uint8)
+    return np.where(rows == 0, np.uint8(ord(" ")), rows)
 
 
 def _either(which: np.ndarray, yes: str, no: str) -> Bytes:
@@ -142,18 +141,18 @@ def _known_numbers(count: int) -> Bytes:
 def _shares(values: np.ndarray) -> Bytes:
     """Probabilities `[R, M]` as the inside of a list."""
     scale = 10**DIGITS
-    return _listed(_known_shares()[np.clip(np.rint(values * scale), 0, scale).astype(np.int64)])
+    places = np.rint(values * scale).astype(np.intp)
+    return _listed(_known_shares().take(places, axis=0, mode="clip"))
 
 
 def _whole(values: np.ndarray) -> Bytes:
     """Whole numbers `[R, M]` of at least -1 as the inside of a list."""
     most = max(int(values.max(initial=0)) + 1, 1)
-    return _listed(_known_numbers(1 << most.bit_length())[values])
+    return _listed(_known_numbers(1 << most.bit_length()).take(values, axis=0, mode="wrap"))
 
 
 def _listed(cells: np.ndarray) -> Bytes:
     """`[R, M, W]` -> `[R, M W]`, without the comma behind the last."""
-    cells = np.ascontiguousarray(cells)
     last = cells[:, -1:]
     last[last == ord(",")] = ord(" ")
     return cells.reshape(len(cells), -1)
@@ -171,17 +170,18 @@ def _some(values: np.ndarray) -> Bytes:
     return cells.reshape(len(values), -1)
 
 
-@functools.lru_cache(1 << 16)
 def _quoted(key: str, text: str) -> bytes:
     return f', "{key}": {json.dumps(text, ensure_ascii=False)}'.encode() if text else b""
 
 
 def _texts(key: str, texts: Sequence[str]) -> Bytes:
-    return _bytes([_quoted(key, text) for text in texts])
+    number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
+    known = _bytes([_quoted(key, text) for text in number])
+    return known.take([number[text] for text in texts], axis=0)
 
 
 def _laid_out(rows: Sequence[Sequence[str]], batch: int, places: int) -> list[str]:
-    """All texts in order, with nothing where a row has none."""
+    """All texts in order, empty where a row has none."""
     out: list[str] = []
     for row in range(batch):
         told = list(rows[row][:places]) if row < len(rows) else []
@@ -190,12 +190,8 @@ def _laid_out(rows: Sequence[Sequence[str]], batch: int, places: int) -> list[st
 
 
 def _ending(episodes: np.ndarray) -> Bytes:
-    """The number of the stream, unless it is 0, and room for the end of the line."""
+    """The number of the stream, unless it is 0, and the end of the line."""
     distinct, which = np.unique(episodes, return_inverse=True)
     told = [(f', "episode": {n}' if n else "") + "}" for n in distinct.tolist()]
-    room = np.full([len(episodes), 1], ord(" "), np.uint8)
-    return np.concatenate([_bytes([text.encode() for text in told])[which], room], axis=1)
-
-
-def _filled_up(rows: Bytes, width: int) -> Bytes:
-    return np.pad(rows, [(0, 0), (0, width - rows.shape[1])], constant_values=ord(" "))
+    end = _said("\n", len(episodes))
+    return np.concatenate([_bytes([text.encode() for text in told])[which], end], axis=1)

@@ -1,8 +1,9 @@
-"""Recording: what a model did with a batch of streams, as arrays, as traces, as lines of a file.
+"""Recording: what a model did with a batch of streams, as arrays, traces or lines of a file.
 
-`Seen` is what is known of a batch, whatever model read it: decisions of its memory, and what became
-of the questions. `examine` makes it for a `StreamReader`, `examine_model` for a `MemoryModel` of
-your own. Nothing in the model changes for it, and a model that is not examined does no work for it.
+`Seen` holds what is known about a batch, whatever model read it: the memory's decisions and the
+outcomes of the questions. `examine` makes it for a `StreamReader`, `examine_model` for a
+`MemoryModel` of your own. The model itself does not change, and does no extra work when it is not
+examined.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Nest = Any
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """A batch in words, row by row; whatever is not known may be left out.
+    """A batch in words, row by row; unknown parts may be left out.
 
     Attributes:
         items: the items of each stream.
         questions: the questions of each stream.
         answers: what was answered, question by question.
-        expected: what would have been right.
+        expected: the right answers.
         kinds: what kind each item is.
         pictures: each item as the address of an image.
     """
@@ -47,7 +48,7 @@ class Words:
     pictures: Sequence[Sequence[str]] = ()
 
     def get(self, name: str, row: int, place: int) -> str:
-        """One of them; nothing where it is not known."""
+        """One of them, or a default if it is not known."""
         rows = getattr(self, name)
         return rows[row][place] if row < len(rows) and place < len(rows[row]) else ""
 
@@ -61,8 +62,8 @@ class Seen:
         length: `[B]`, the number of items.
         ask_at: `[B, Q]`, when each question was asked; -1 for padding.
         kept: `[B, Q, N]`, ids in memory then.
-        attention: `[B, Q, N]`, the reader's; None if there is none to see.
-        right: `[B, Q]` bool; None if nobody can tell.
+        attention: `[B, Q, N]`, the reader's; None if it has none.
+        right: `[B, Q]` bool; None if it is not known.
         probability: `[B, Q]`, of the right answer; None if it is not known.
         said: nest of `[B, Q, ...]`, the answers.
         support: `[B, Q, K]`, what each question needs; None without labels.
@@ -82,7 +83,7 @@ class Seen:
     flipped: np.ndarray | None = None
 
     def runner_up(self) -> np.ndarray:
-        """`[B, T]`: who came next to leaving, of those that stayed; -1 if there was no choice."""
+        """`[B, T]`: of those that stayed, the likeliest to leave; -1 if there was no choice."""
         d = self.decisions
         stayed = np.where(np.arange(d.ids.shape[-1]) == d.slot[..., None], np.inf, d.keep)
         second = np.take_along_axis(d.ids, stayed.argmin(axis=-1)[..., None], axis=-1)[..., 0]
@@ -99,8 +100,11 @@ class Seen:
         following, known = waiting.argmin(axis=-1), waiting.min(axis=-1) < never  # [B, T]
         kept = np.take_along_axis(self.kept, following[..., None], axis=1)
         weights = np.take_along_axis(self.attention, following[..., None], axis=1)
-        same = (ids[..., None] == kept[..., None, :]) & (ids != EMPTY)[..., None]
-        return np.where(same, weights[..., None, :], 0.0).sum(axis=-1), known
+        weights = np.where(kept == EMPTY, np.float32(0.0), weights)
+        found = np.zeros(ids.shape, np.float32)
+        for slot in range(kept.shape[-1]):
+            found += (ids == kept[..., slot, None]) * weights[..., slot, None]
+        return found, known
 
 
 def traces(seen: Seen, words: Words = Words(), about: dict[str, Any] | None = None) -> list[Trace]:  # noqa: B008 (frozen)
@@ -109,7 +113,7 @@ def traces(seen: Seen, words: Words = Words(), about: dict[str, Any] | None = No
     Args:
         seen: the batch.
         words: the same in words.
-        about: what else is known.
+        about: further facts for each trace.
     """
     runner_up, attention = seen.runner_up(), seen.next_attention()
     return [
@@ -118,16 +122,13 @@ def traces(seen: Seen, words: Words = Words(), about: dict[str, Any] | None = No
     ]
 
 
-def as_trace(
-    decisions: Decision, texts: Sequence[str] = (), row: int = 0, length: int | None = None
-) -> Trace:
+def as_trace(decisions: Decision, texts: Sequence[str] = (), row: int = 0) -> Trace:
     """The decisions about one stream as a `Trace`.
 
     Args:
         decisions: what `EpisodicMemory` returned for a stream, of `[B, T, ...]`.
         texts: its items in words.
         row: of the batch.
-        length: how many items it has; default all T.
     """
     told = Decision(*(leaf[row : row + 1] for leaf in numpy(decisions)))
     if told.ids.ndim != 3:
@@ -135,8 +136,7 @@ def as_trace(
             f"expected decisions about streams, ids [B, T, N + 1]; got {told.ids.shape}"
         )
     nothing = np.zeros([1, 0], np.int64)
-    steps = told.ids.shape[1] if length is None else length
-    seen = Seen(told, np.array([steps]), nothing, nothing[..., None])
+    seen = Seen(told, np.array([told.ids.shape[1]]), nothing, nothing[..., None])
     return traces(seen, Words([list(texts)]))[0]
 
 
@@ -164,7 +164,7 @@ def _lines(seen: Seen, words: Words, row: int, runner_up, attention) -> Iterator
     yield from questions
 
 
-def questions_of(seen: Seen, words: Words, row: int, episode: int = 0) -> Iterator[Asked]:
+def questions_of(seen: Seen, words: Words, row: int) -> Iterator[Asked]:
     """The questions of a stream in the order in which they are asked."""
     asked = [q for q in range(seen.ask_at.shape[1]) if seen.ask_at[row, q] >= 0]
     for number, q in enumerate(sorted(asked, key=lambda q: seen.ask_at[row, q]), 1):
@@ -186,7 +186,6 @@ def questions_of(seen: Seen, words: Words, row: int, episode: int = 0) -> Iterat
             probability=None if probability is None else float(probability),
             support=tuple(int(one) for one in support if one >= 0),
             costs=_costs(seen, row, q),
-            episode=episode,
         )
 
 
@@ -209,7 +208,6 @@ def likeliest(answer: Answer) -> tf.Tensor:
 
 def examine(
     model: StreamReader,
-    slots: int | None = None,
     hindsight: bool = False,
     said: Callable[[Answer], Nest] = likeliest,
 ) -> Callable[[Episode], Seen]:
@@ -217,14 +215,13 @@ def examine(
 
     Args:
         model: the model.
-        slots: another size of the memory.
         hindsight: also try every dropped item in hindsight, which takes longer.
-        said: from the reader's `Answer` to what is to be told of it.
+        said: function from the reader's `Answer` to what is shown of it.
     """
 
     def run(episode: Episode) -> dict[str, Any]:
         model._meet(episode)
-        decisions, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
+        decisions, kept = model.act(episode, seed=tf.constant([0, 0]))
         codes = model.reader.encode(episode["items"])
         answer = model.answer(episode, kept, codes)
         told = {
@@ -240,7 +237,7 @@ def examine(
             told["flipped"] = model.reader.flipped(query, codes, kept, episode["answers"])
         return told
 
-    # Hindsight goes through the items of a stream, whose number it must know.
+    # Hindsight loops over the items of a stream and must know their number.
     program = tf.function(run, autograph=False, reduce_retracing=not hindsight)
 
     def seen(episode: Episode) -> Seen:
@@ -271,12 +268,12 @@ def examine_model(
     hindsight: bool = False,
     variants: int = 64,
 ) -> Seen:
-    """What one memory of a model of your own did with a batch, and what the model answered.
+    """What one memory in your own model did with a batch, and what the model answered.
 
     Args:
         model: any Keras model with an `EpisodicMemory` in it; one whose `fit` trains its memories
             (`MemoryModel`, compiled with a loss) can also say what its answers are worth.
-        x, y: a batch, as `fit` takes it; without y nothing is known of the answers' worth.
+        x, y: a batch, as `fit` takes it; without y the answers cannot be judged.
         memory: which of its memories, in the order in which they are called.
         hindsight: also try dropped items in hindsight.
         variants: how many of a stream are tried.

@@ -1,7 +1,7 @@
 """Regret: every drop judged in hindsight. Was the item needed later, and what did its loss cost?
 
-By the labels where the data has them; otherwise by what the reader would have answered had the item
-stayed (`Asked.costs`). Works on traces, so on anything that can be traced.
+Uses labels where the data has them; otherwise what the reader would have answered had the item
+stayed (`Asked.costs`). It works on traces, so on anything that can be traced.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Drop:
 
     @property
     def age(self) -> int:
-        """How long it had been there; 0 if it was never stored."""
+        """How long it had been in memory; 0 if it was never stored."""
         return self.t - self.item
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What there is to say of a policy in hindsight.
+    """A policy judged in hindsight.
 
     Attributes:
         drops: every drop.
-        lives: how long items lived, by their kind; an item still there at the end counts as far.
+        lives: how long items stayed, by kind; for an item still there at the end, until then.
         needed, found: how many items questions needed, and how many of them were in memory.
         questions, wrong: how many were asked, and answered wrong.
     """
@@ -66,12 +66,12 @@ class Verdict:
 
     @property
     def recall(self) -> float | None:
-        """Percent of the needed items that were in memory; None if the data does not say."""
+        """Percent of the needed items that were in memory; None if that is not known."""
         return round(100 * self.found / self.needed, 2) if self.needed else None
 
     @property
     def regretted(self) -> tuple[Drop, ...]:
-        """The drops that were needed later, the dearest first."""
+        """The drops that were needed later, the most costly first."""
         return tuple(sorted((d for d in self.drops if d.needed), key=lambda d: -d.cost))
 
     @property
@@ -157,7 +157,7 @@ def _drops(episode: int, steps: list[Step], asked: list[Asked]) -> list[Drop]:
 
 
 def _ages(steps: list[Step], needed: set[int]) -> list[tuple[str, int]]:
-    """The kind of each item, and how long it lived; without a kind, whether it was needed."""
+    """Each item's kind and how long it stayed; without a kind, whether it was needed."""
     left = {step.evicted: step.t for step in steps}
     end = steps[-1].t + 1 if steps else 0
     return [

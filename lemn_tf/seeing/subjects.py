@@ -1,9 +1,9 @@
-"""Subjects: a trained model and data for it, so that it can be looked at whatever its task is.
+"""Subjects: a trained model with data, so that it can be examined whatever its task.
 
-Traces, reports and comparisons ask four things: what the model did with some episodes, how often it
-errs, how it would err with another policy or size of memory, and how to call all that. A `Subject`
-answers for text; `subjects_documents` and `subjects_mazes` for documents and mazes. Whoever has a
-task of their own subclasses it.
+Traces, reports and comparisons need four things: what the model did with some episodes, its error,
+its error with another policy or size of memory, and names for all that. This module has the one
+for text; `subjects_documents` and `subjects_mazes` have those for documents and mazes. For a task
+of your own, subclass `Subject`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lemn_tf.seeing.recording import Seen, Words, examine, traces
 from lemn_tf.seeing.trace import Trace
 
 RULES = ("fifo", "lru", "oracle")
-"""What a learned policy is shown beside."""
+"""The rules shown beside a learned policy."""
 
 
 class Subject(abc.ABC):
@@ -40,9 +40,9 @@ class Subject(abc.ABC):
         policy, slots: of its memory.
         measure: what its error is, such as "wrong answers".
         unit: what is counted, such as "questions".
-        bound: what the clairvoyant row is called.
-        traced: the rules that it can also be traced with, to see the difference.
-        examined: episodes of it that are enough to judge by.
+        bound: the name of the clairvoyant row.
+        traced: the rules that it can also be traced with, for comparison.
+        examined: how many episodes are enough to judge it.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Subject(abc.ABC):
 
     @abc.abstractmethod
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        """How often it errs: `error` in percent, `recall` of what was needed (or None), `count`.
+        """Its score: `error` in percent, `recall` of what was needed (or None), `count`.
 
         Args:
             policy: another one over the same reader; None for its own.
@@ -78,7 +78,7 @@ class Subject(abc.ABC):
         Args:
             episodes: their numbers.
             policy: another one over the same reader; None for its own.
-            hindsight: also judge by what dropped items would have been worth.
+            hindsight: also find what dropped items would have been worth.
         """
 
     def lines(self) -> Iterator[bytes]:
@@ -91,7 +91,7 @@ class Subject(abc.ABC):
                 yield "".join(to_json(line) + "\n" for line in numbered).encode()
 
     def about(self) -> dict[str, Any]:
-        """What a trace says of where it comes from."""
+        """What a trace says about its origin."""
         return {"run": self.name, "data": self.data, "policy": self.policy, "slots": self.slots}
 
     def rules(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class TextSubject(Subject):
     def rules(self) -> tuple[str, ...]:
         return RULES if self._labelled else RULES[:-1]
 
-    @functools.cache  # noqa: B019 (a subject lives as long as its page is made)
+    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
     def _with(self, policy: str | None) -> StreamReader:
         return self.model if policy is None else evaluation.with_rule(self.model, policy)
 

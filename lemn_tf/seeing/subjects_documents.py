@@ -54,7 +54,8 @@ class DocumentSubject(Subject):
         return len(self.collection)
 
     def rules(self) -> tuple[str, ...]:
-        # An oracle is told what one question needs; one that knows the question needs none.
+        # The oracle is told what one question needs; a policy that knows the question needs no
+        # oracle.
         return RULES[:-1] if self.model.memory.policy.question_aware else RULES
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class DocumentSubject(Subject):
         return [made[number] for number in episodes if number in made]
 
     def _trace(self, look, batch, about: dict[str, Any]) -> Trace:
-        """One document; a policy that knows the question reads it for the first one."""
+        """One document; a policy that knows the question reads it for the first question."""
         aware = self.model.memory.policy.question_aware
         asked = {**batch, "support": batch["answers"][..., 0]}
         seen = look(by_question(asked) if aware else asked)  # type: ignore[arg-type]
@@ -131,7 +132,7 @@ class DocumentSubject(Subject):
 
 
 def _needed(seen: Seen) -> Seen:
-    """What a question needs is one of the places that hold an answer: those in memory, if any."""
+    """A question needs any one place that holds an answer: those in memory count, if any."""
     assert seen.support is not None
     there = (seen.support[..., None] == seen.kept[..., None, :]).any(axis=-1) & (seen.support >= 0)
     found = there.any(axis=-1, keepdims=True)

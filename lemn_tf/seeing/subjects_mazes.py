@@ -21,7 +21,7 @@ from lemn_tf.seeing.subjects import RULES, Subject
 from lemn_tf.seeing.trace import EMPTY, Asked, Line, Step, Trace
 
 LENGTHS = (5, 9, 15, 30)
-"""I-Mazes that are looked at unless others are asked for."""
+"""The default I-Mazes."""
 
 
 class MazeSubject(Subject):
@@ -59,7 +59,7 @@ class MazeSubject(Subject):
     def rules(self) -> tuple[str, ...]:
         return (*RULES[:-1], self.bound)
 
-    @functools.cache  # noqa: B019 (a subject lives as long as its page is made)
+    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
     def _summary(self, policy: str | None, slots: int | None) -> dict[str, float]:
         agent = self.model.with_memory(policy, slots)
         return Evaluator(agent, self.world, jit_compile=False)().summary()
@@ -113,9 +113,10 @@ def _lines(told: dict[str, np.ndarray]) -> Iterator[Line]:
 
 
 def _question(told: dict[str, np.ndarray], t: int, ids, support) -> Asked:
-    """Where to go at step t; only of the last step, which has a support, is known what was right.
+    """Where to go at step t.
 
-    On the way an agent may well leave the shortest way, to have a look at the indicator.
+    Only the last step has a support and a known right answer: on the way an agent may leave the
+    shortest path to look at the indicator.
     """
     best = told["shortest"][t]
     names = " or ".join(name for name, good in zip(ACTIONS, best, strict=True) if good)
@@ -135,7 +136,7 @@ def _question(told: dict[str, np.ndarray], t: int, ids, support) -> Asked:
 
 
 def png(frame: np.ndarray) -> str:
-    """A small picture `[H, W, 3]` as an address that holds it."""
+    """A small picture `[H, W, 3]` as a data URL."""
     buffer = io.BytesIO()
     Image.fromarray(frame.astype(np.uint8)).quantize(32).save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

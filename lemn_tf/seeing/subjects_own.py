@@ -22,7 +22,7 @@ Nest = Any
 
 
 class OwnSubject(Subject):
-    """A model with an `EpisodicMemory` in it, and samples for it.
+    """A model with an `EpisodicMemory` in it, and samples.
 
     Args:
         model: functional or subclassed; compiled, if its answers are to be judged.
@@ -58,7 +58,7 @@ class OwnSubject(Subject):
         return len(tf.nest.flatten(self.x)[0])
 
     def rules(self) -> tuple[str, ...]:
-        return RULES[:1]  # nobody tells an LRU what is read, or an oracle what is needed
+        return RULES[:1]  # LRU would need to know what is read, and the oracle what is needed
 
     def _rows(self, rows: Any) -> tuple[Nest, Nest]:
         return tuple(
@@ -91,9 +91,9 @@ class OwnSubject(Subject):
         return {"error": round(100 * (1 - right / total), 3), "recall": None, "count": total}
 
     def _answers(self, x: Nest, policy: str | None, slots: int | None) -> np.ndarray:
-        """The model's answers, as it is or with a rule in the place of its policies.
+        """The model's answers, with its policies or with a rule in their place.
 
-        Each memory then sees the stream that it saw before.
+        Each memory then sees the same stream as before.
         """
         with MemoryTape(slots=slots) as tape:
             answers = self.model(x, training=False)

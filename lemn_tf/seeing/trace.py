@@ -1,9 +1,8 @@
 """Trace: what a memory did with one stream, decision by decision, and why.
 
-A trace is a series of lines in the order of the stream: a `Step` for every item that came, an
-`Asked` for every question. It may lie in a list or in a file (`lemn_tf.seeing.files`); either way
-it is read from the beginning whenever something is asked of it, so a trace of any length needs
-little memory.
+A trace is a series of lines in stream order: a `Step` for every item, an `Asked` for every
+question. It may be a list or a file (`lemn_tf.seeing.files`). Each query reads it from the
+beginning, so a trace of any length needs little memory.
 
 >>> steps = [
 ...     Step(0, (-1, 0), (1.0, 1.0), slot=0, text="Mary took the milk."),
@@ -21,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 EMPTY = -1
-"""The id of an unused slot, and of nobody; as in `lemn_tf.memory`."""
+"""The id of an unused slot, and of no item; as in `lemn_tf.memory`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +32,12 @@ class Step:
         ids: the candidates, the newcomer last; -1 for an unused slot.
         keep: the probability of keeping each of them.
         slot: which of them left.
-        margin: how much likelier the likeliest was to leave than the next.
+        margin: how much likelier the likeliest was to leave than the runner-up.
         free: whether there was a choice.
-        runner_up: id of the one that came next to leaving; -1 if there was no choice.
+        runner_up: id of the next likeliest to leave; -1 if there was no choice.
         text: the newcomer in words.
-        picture: the newcomer as the address of an image (`data:image/png;base64,...`).
-        kind: what kind of item the newcomer is, where somebody knows.
+        picture: the newcomer as the URL of an image (`data:image/png;base64,...`).
+        kind: what kind of item the newcomer is, if known.
         attention: of each candidate at the next question; None if none is known.
         episode: number of the stream, where a file holds several.
     """
@@ -82,9 +81,9 @@ class Asked:
         ids: what was in memory, -1 for unused slots.
         attention: the reader's, on each of them; empty if it is not known.
         text, answer, expected: in words: the question, what was answered, what is right.
-        right: whether the answer was right; None if nobody can tell.
-        probability: that the reader gave to the right answer, or the worth of its answer.
-        support: ids of the items that the question needs, where the data says so.
+        right: whether the answer was right; None if it is not known.
+        probability: the one given to the right answer, or the worth of the answer.
+        support: ids of the items that the question needs, if the data says so.
         costs: by how much the probability of the right answer would be higher if a dropped item
             were still there, by id; only those that matter.
         episode: number of the stream, where a file holds several.
@@ -105,7 +104,7 @@ class Asked:
 
     @property
     def missed(self) -> tuple[int, ...]:
-        """What the question needed and memory did not hold."""
+        """What the question needed but memory did not hold."""
         return tuple(one for one in self.support if one not in self.ids)
 
     def needs(self, item: int) -> bool:
@@ -120,7 +119,7 @@ class Asked:
 
 
 MATTERS = 0.1
-"""From which difference in the probability of the right answer on a dropped item was needed."""
+"""A dropped item was needed if it makes this much difference to the right answer's probability."""
 Line = Step | Asked
 
 
@@ -128,8 +127,8 @@ class Trace:
     """What happened to one stream.
 
     Args:
-        lines: steps and questions in the order of the stream; anything that can be read again and
-            again, such as a list or a `files.TraceFile`.
+        lines: steps and questions in stream order; anything one can iterate over repeatedly, such
+            as a list or a `files.TraceFile`.
         about: what else is known: model, policy, slots, data.
     """
 
@@ -159,7 +158,7 @@ class Trace:
         return named(self.step(item).text)
 
     def why(self, item: int) -> str:
-        """What became of an item, and why, in a sentence.
+        """What happened to an item, and why, in a sentence.
 
         Args:
             item: its id, the number of the item in the stream from 0.
@@ -195,7 +194,7 @@ class Trace:
 
 
 def named(text: str) -> str:
-    """A text as it stands within a sentence."""
+    """A text for use inside a sentence."""
     return text.rstrip(" .") or "item"
 
 
@@ -209,5 +208,5 @@ def _needed(numbers: list[int]) -> str:
 
 
 def why(trace: Trace, item: int) -> str:
-    """What became of an item of a trace, and why; see `Trace.why`."""
+    """What happened to an item of a trace, and why; see `Trace.why`."""
     return trace.why(item)

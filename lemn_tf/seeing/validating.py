@@ -1,6 +1,6 @@
-"""What a board asks of a model in training, whatever the model: errors by policy, and traces.
+"""What a board needs from a model in training: errors by policy, and traces.
 
-Asking changes nothing: a training goes on with the same numbers as without a board.
+It does not change the numbers of the training.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lemn_tf.tables import in_words
 from lemn_tf.text import Vocabulary
 
 ROWS = 64
-"""Streams that a board looks at."""
+"""How many streams a board looks at."""
 
 
 class Watched:
-    """A `StreamReader` or a model of your own, and one batch of validation data for it.
+    """A `StreamReader` or a model of your own, and one batch of validation data.
 
     Args:
         model: in training.
@@ -65,7 +65,7 @@ class Watched:
         }
 
     def traces(self) -> list[Trace]:
-        """What the model makes of the batch now."""
+        """Traces of what the model does with the batch now."""
         if not isinstance(self.model, StreamReader):
             return self.own.traces(range(self.own.count), hindsight=False)
         seen = self._look(self.episode)
@@ -90,7 +90,7 @@ class Watched:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within it layers may be made: whatever is drawn at random later is as if they were not."""
+    """Layers may be made inside it without changing later random draws."""
     seeds = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
     before = None if seeds is None else seeds.state.numpy()
     states = random.getstate(), np.random.get_state()

@@ -1,10 +1,10 @@
-"""Watch: looks on while a memory takes in items one by one; nothing leaves it unseen.
+"""Watch: reports everything that leaves a memory while it takes in items one by one.
 
     watch = Watch(remember, sink=FileSink("evicted.jsonl"), trace="trace.jsonl")
     state, decision = watch.observe(state, item, text="Mary took the milk.")
     watch.dry_run(state, item)               # what would go; the memory stays as it is
 
-The layer itself does nothing for it: who does not watch pays nothing.
+The layer itself has no code for this, so without a watch there is no cost.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FileSink:
 
 
 class Watch:
-    """Takes in items as `EpisodicMemory.observe` does, and tells what leaves, and why.
+    """Takes in items as `EpisodicMemory.observe` does, and reports what leaves, and why.
 
     Args:
         memory: the layer.
@@ -93,7 +93,7 @@ class Watch:
         Args:
             state: the memory.
             item: nest of `[B, ...]`.
-            text: the item of row 0 in words, for the trace; default as far as the item tells.
+            text: the item of row 0 in words, for the trace; default made from the item.
         """
         after, decision = self.memory.observe(state, item, **options)
         if self.sink is not None:
@@ -107,7 +107,7 @@ class Watch:
         return after, decision
 
     def dry_run(self, state: MemoryState, item: Nest, **options: Any) -> list[Evicted]:
-        """What would leave if these items came now; nothing changes, and no sink hears of it."""
+        """What would leave if these items came now; nothing changes, and no sink is called."""
         _, decision = self.memory.observe(state, item, **options)
         return evicted(state, item, decision)
 
@@ -124,7 +124,7 @@ class Watch:
 
 
 def evicted(state: MemoryState, item: Nest, decision: Decision) -> list[Evicted]:
-    """The entries that left at one step, of the rows in which one did.
+    """The entries that left at one step, in the rows where one did.
 
     Args:
         state: the memory before the item.

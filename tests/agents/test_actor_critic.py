@@ -107,7 +107,7 @@ def test_fit_with_an_agent_is_fit_without(streams, make_model):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("advantage", ["gae", "hindsight"])
+@pytest.mark.parametrize("advantage", [pytest.param("gae", marks=pytest.mark.slow), "hindsight"])
 def test_learns_to_keep_the_key_under_drivers(streams, make_model, advantage):
     arrays, model = streams(256, questions=1), make_model("s-lemn")
     environment = StreamEnvironment(arrays, model, 32)

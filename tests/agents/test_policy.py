@@ -82,5 +82,5 @@ def test_variables_are_the_models(streams, make_model):
 @pytest.mark.parametrize("name", ["lru", "oracle"])
 def test_refuses_policies_that_need_more(streams, make_model, name):
     environment = StreamEnvironment(streams(2), make_model(), 2)
-    with pytest.raises(ValueError, match=f"by the candidates alone; got '{name}'"):
+    with pytest.raises(ValueError, match=f"needs only the candidates; got '{name}'"):
         policy_for(environment, make_model(name))

@@ -23,6 +23,16 @@ def test_nothing_to_talk_to(tmp_path, capsys):
         assert capsys.readouterr().err.startswith("lemn: error: ")
 
 
+def test_what_is_not_exported_yet(capsys):
+    for name in ("babi-noisy-st-lemn-5", "documents-lite-st-lemn-10-aware"):
+        assert cli.main(["chat", name]) == 2
+        assert f"lemn export {name} --out DIR/1" in capsys.readouterr().err
+    assert cli.main(["chat", "imaze-mqn-st-lemn-4"]) == 2
+    said = capsys.readouterr().err
+    assert "acts in a world, and not for talking" in said
+    assert "lemn play imaze-mqn-st-lemn-4" in said
+
+
 def test_a_server_that_is_not_there(capsys, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the attempts
     for target in ("http://127.0.0.1:9", "grpc://127.0.0.1:9"):

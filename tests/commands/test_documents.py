@@ -185,7 +185,7 @@ def test_what_is_wrong_is_said(data, tmp_path, capsys):
     assert "expected a model of documents" in capsys.readouterr().err
     nowhere = ["--predictions", str(tmp_path / "nowhere" / "said.json")]
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence, *nowhere])
-    assert "said.json: expected a folder to write it to, found none" in capsys.readouterr().err
+    assert "said.json: the folder for it is not there" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(train(data, tmp_path / "x", "--weights", "1,-3"))
     assert "expected numbers above 0, e.g. 1,3; got '1,-3'" in capsys.readouterr().err

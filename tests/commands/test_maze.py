@@ -10,7 +10,7 @@ import pytest
 from lemn_tf.commands import maze
 from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.experiments import mazes
-from lemn_tf.mazes import imaze, save_jsonl
+from lemn_tf.mazes import imaze, load_jsonl, random_mazes, save_jsonl
 from lemn_tf.navigation.navigator import Navigator
 
 
@@ -19,7 +19,7 @@ def agent(tmp_path_factory):
     """The folder of an untrained agent."""
     folder = tmp_path_factory.mktemp("agent")
     keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save_to(folder / "model.npz")
+    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
     return str(folder)
 
 
@@ -30,7 +30,7 @@ def parse(add, text):
 
 
 def evaluate(text):
-    maze.run_evaluate(parse(Evaluate().add_arguments, text))
+    Evaluate().run(parse(Evaluate().add_arguments, text))
 
 
 def test_evaluate_by_length(agent, capsys):
@@ -61,7 +61,7 @@ def test_bad_requests_are_refused(agent, tmp_path):
         evaluate(f"{agent} --lengths 4 --env single-indicator")
     with pytest.raises(ValueError, match="--count and --seed with generated random mazes only"):
         evaluate(f"{agent} --maps x --seed 0")
-    with pytest.raises(ValueError, match=r"expected a trained maze agent, found none at .*presets"):
+    with pytest.raises(ValueError, match=r"is not a finished run: expected a model\.keras in it"):
         evaluate(f"{tmp_path} --lengths 4")
     with pytest.raises(ValueError, match="--slots, --policy: meant for models that answer"):
         evaluate(f"{agent} --policy fifo --slots 1 --lengths 4")
@@ -83,5 +83,17 @@ def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
         "single-indicator", "frmqn", large=3, changes={"frames": 5, "entropy": 0.1}
     )
     shown = capsys.readouterr()
-    assert "best agent: x/model.npz" in shown.out
+    assert "best agent: x/model.keras" in shown.out
     assert "validation: success   1.0%" in shown.err
+
+
+def test_maps_are_written_as_they_are_read(tmp_path, capsys):
+    path = tmp_path / "maps.jsonl"
+    asked = f"--env single-indicator --count 3 --seed 1 --out {path}"
+    maze.run_data(parse(maze.add_data_arguments, asked))
+    assert load_jsonl(path) == random_mazes(3, 1, "train")
+    assert capsys.readouterr().out == f"{path}: 3 maps\n"
+    maze.run_data(parse(maze.add_data_arguments, f"--env imaze --lengths 5 --out {path}"))
+    assert load_jsonl(path) == [imaze(5, "Y"), imaze(5, "L")]
+    with pytest.raises(ValueError, match="--lengths: not meant for single-indicator"):
+        maze.run_data(parse(maze.add_data_arguments, f"--lengths 5 --out {path}"))

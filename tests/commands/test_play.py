@@ -16,20 +16,26 @@ def agent(tmp_path_factory):
     """The folder of an untrained agent."""
     folder = tmp_path_factory.mktemp("agent")
     keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save_to(folder / "model.npz")
+    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
     return str(folder)
 
 
 def play(text):
     parser = argparse.ArgumentParser()
     Play().add_arguments(parser)
-    Play().run(parser.parse_args(text.split()))
+    arguments = parser.parse_args(text.split())
+    Play().check(arguments)
+    Play().run(arguments)
 
 
 def test_it_writes_a_film_and_says_how_it_ended(agent, tmp_path, capsys):
     path = tmp_path / "video.gif"
     save_jsonl(tmp_path / "maps.jsonl", [imaze(4), imaze(5, "L")])
-    for what in ("--length 5 --indicator lime", f"--maps {tmp_path / 'maps.jsonl'} --map 1"):
+    for what in (
+        "--length 5 --indicator lime",
+        "--seed 1",
+        f"--maps {tmp_path / 'maps.jsonl'} --map 1",
+    ):
         play(f"{agent} {what} --heading south --out {path}")
         with Image.open(path) as gif:
             assert gif.is_animated
@@ -40,10 +46,18 @@ def test_it_writes_a_film_and_says_how_it_ended(agent, tmp_path, capsys):
 
 
 def test_bad_requests_are_refused(agent, tmp_path):
+    with pytest.raises(FileNotFoundError, match="the folder for it is not there"):
+        play(f"{agent} --out nowhere/x.gif")
     with pytest.raises(ValueError, match="number of a map with a file of maps only"):
         play(f"{agent} --map 3 --out x.gif")
-    with pytest.raises(ValueError, match="either the length of an I-Maze or a file of maps"):
+    with pytest.raises(ValueError, match=r"either the length of an I-Maze, .* got length and maps"):
         play(f"{agent} --length 5 --maps x --out x.gif")
     save_jsonl(tmp_path / "maps.jsonl", [imaze(4)])
     with pytest.raises(ValueError, match="expected a map 0 to 0, got 1"):
         play(f"{agent} --maps {tmp_path / 'maps.jsonl'} --map 1 --out x.gif")
+
+
+def test_a_maze_of_the_kind_the_agent_was_made_for(tmp_path):
+    arguments = argparse.Namespace(length=None, seed=None, maps=None, map=0, indicator="lime")
+    assert Play()._world(arguments, "imaze").mazes[0].id == "imaze-9-L"
+    assert Play()._world(arguments, "single-indicator").mazes[0].id == "test-0"

@@ -4,18 +4,21 @@ import contextlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent import futures
 
+import numpy as np
 import pytest
 import requests
 
 from lemn_tf import cli
+from lemn_tf.export.client import MemoryClient
 
 
 @contextlib.contextmanager
 def serving(path, *options):
-    """`lemn serve` on free ports: the process, and where its REST is."""
+    """`lemn serve` on free ports: the process, and where its REST and its gRPC are."""
     command = [sys.executable, "-m", "lemn_tf.cli", "serve", str(path), *options]
     process = subprocess.Popen(
         [*command, "--port=0", "--rest-port=0"],
@@ -26,20 +29,67 @@ def serving(path, *options):
     try:
         said = process.stdout.readline().split()
         assert said[:2] == ["serving", "small"]
-        yield process, f"{said[3]}/v1/models/small"
+        yield process, f"{said[3]}/v1/models/small", said[5]
     finally:
         process.kill()
         process.wait()
 
 
 def test_it_serves_until_told_to_stop(exported):
-    with serving(exported.parent, "--label=a=1") as (process, url):
+    with serving(exported.parent, "--label=a=1") as (process, url, _):
         url = f"{url}/labels/a:predict"
         body = {"instances": [{"sentences": ["Mary went home."], "question": "Where is Mary?"}]}
         assert requests.post(url, json=body).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "stopped\n"
         assert process.wait(30) == 0
+
+
+def told(client, number: int, seen: list) -> None:
+    """Tells a client a sentence, and asks it something now and then."""
+    who, where = ("Mary", "John")[number % 2], ("kitchen", "garden", "office")[number % 3]
+    seen.append(client.observe(f"{who} went to the {where}."))
+    if number % 4 == 3:
+        reply = client.ask("Where is Mary?")
+        seen.append(
+            (reply.text, round(reply.probability, 5), [pair[0].id for pair in reply.evidence])
+        )
+
+
+def answered(url: str) -> int:
+    """How many requests a server has answered well, by its metrics."""
+    page = requests.get(f"{url.partition('/v1')[0]}/monitoring/prometheus/metrics").text
+    counts = [line for line in page.splitlines() if "request_count{" in line and '"OK"' in line]
+    return sum(int(float(line.split()[-1])) for line in counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["http", "grpc"])
+def test_a_replica_that_is_killed_is_not_missed(exported, way):
+    """Three servers in turn, of which one is killed in mid-stream: no answer is lost or changed."""
+    expected, seen, steps = [], [], 60
+    with MemoryClient(str(exported)) as alone:
+        for number in range(steps):
+            told(alone, number, expected)
+        final = alone.state
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(serving(exported.parent)) for _ in range(3)]
+        processes, urls, grpcs = zip(*found, strict=True)
+        targets = urls if way == "http" else grpcs
+        client = stack.enter_context(MemoryClient(targets))
+        killer = threading.Timer(0, processes[1].kill)
+        for number in range(steps):
+            if number == steps // 3:
+                killer.start()  # while requests are under way
+            told(client, number, seen)
+        killer.join()
+        assert processes[1].wait(30) == -signal.SIGKILL
+        counts = [answered(urls[0]), answered(urls[2])]
+    assert seen == expected
+    for name, value in final.items():
+        np.testing.assert_array_equal(client.state[name], value, err_msg=name)
+    assert abs(counts[0] - counts[1]) <= 1 + steps // 10  # in turn
+    assert min(counts) > steps // 3
 
 
 @pytest.mark.slow

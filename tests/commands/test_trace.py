@@ -38,11 +38,11 @@ def test_all_episodes(data, tmp_path, capsys):
 def test_what_is_wrong_is_said(data, tmp_path, capsys):
     out = str(tmp_path / "t.jsonl")
     for given, told in (
-        ([PRESET, "--data", data], "say what to make of it"),
-        ([PRESET, "--out", out], "say what babi-noisy-st-lemn-5 is to be shown with: --data F"),
+        ([PRESET, "--data", data], "say what to make"),
+        ([PRESET, "--out", out], "say which data to show babi-noisy-st-lemn-5 with: --data F"),
         ([PRESET, "--data", data, "--episode", "5", "--out", out], "expected an episode 0 to 4"),
         ([PRESET, "--data", data, "--why", "99"], "no item 99"),
-        ([PRESET, "--data", data, "--lengths", "5", "--why", "0"], "no maze agent"),
+        ([PRESET, "--data", data, "--lengths", "5", "--why", "0"], "lengths are for maze agents"),
     ):
         assert cli.main(["trace", *given]) == 2
         assert told in capsys.readouterr().err

@@ -17,8 +17,9 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory, memory, retention
-from lemn_tf.navigation.navigator import RetentionView
+from lemn_tf.navigation.agent import RetentionView
 from lemn_tf.readers import FRMQN, MQN, BiDAF, LiteReader, MemN2N, PolicyView, Reader
+from lemn_tf.readers.mqn import FrameEncoder
 
 STEPS, SLOTS, WIDTH = 9, 3, 6
 Tensors = dict[str, tf.Tensor]
@@ -273,7 +274,7 @@ def memn2n() -> MemN2N:
 
 
 def small(cls: type[MQN]) -> MQN:
-    return cls(units=6, size=(8, 8), filters=(2, 3))
+    return cls(units=6, eyes=FrameEncoder((8, 8), (2, 3)))
 
 
 def matching_view() -> PolicyView:

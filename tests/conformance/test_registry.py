@@ -10,8 +10,10 @@ import pytest
 import lemn_tf
 from lemn_tf import ActorCritic, EpisodicMemory, Hindsight, MemoryModel, retention
 from lemn_tf.model import StreamReader
-from lemn_tf.navigation.navigator import Navigator, RetentionView
-from lemn_tf.readers import FRMQN, MQN, BiDAF, LiteReader, MemN2N, PolicyView
+from lemn_tf.navigation.agent import MemoryAgent, RetentionView
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.observations import ObservationEncoder
+from lemn_tf.readers import FRMQN, LSTM, MQN, BiDAF, LiteReader, MemN2N, PolicyView, When
 from lemn_tf.readers.mqn import FrameEncoder
 from lemn_tf.readers.recurrent import BiGRU, BiLSTM
 from lemn_tf.readers.wordviews import Aware, Lexical
@@ -52,20 +54,27 @@ EXAMPLES = {
     "ActorCritic": lambda: ActorCritic(discount=0.9, reward="probability", rollouts=2),
     "EpisodicMemory": lambda: EpisodicMemory(7, retention.get("s-lemn", hidden=3)),
     "FIFO": lambda: retention.get("fifo"),
-    "FRMQN": lambda: FRMQN(actions=4, **TINY),
+    "FRMQN": lambda: FRMQN(6, 4, FrameEncoder((8, 8), (2, 3))),
     "FunctionalMemoryModel": memory_model,
     "Hindsight": lambda: Hindsight(discount=0.9, entropy=0.2, final_entropy=0.1),
     "FrameEncoder": lambda: FrameEncoder((8, 12), (2, 5)),
     "InputMatching": lambda: retention.InputMatching(retention.Similarity(5)),
     "LIFO": lambda: retention.get("lifo"),
     "LRU": lambda: retention.get("lru"),
-    "MQN": lambda: MQN(actions=4, **TINY),
+    "LSTM": lambda: LSTM(6, 4, FrameEncoder((8, 8), (2, 3))),
+    "MQN": lambda: MQN(6, 4, FrameEncoder((8, 8), (2, 3))),
     "Matching": lambda: memn2n().matching(),
     "MemN2N": memn2n,
+    "MemoryAgent": lambda: MemoryAgent(
+        ObservationEncoder({"kind": "vector", "shape": [3]}, 5), 2, "frmqn", 3, units=6, width=5
+    ),
     "Navigator": lambda: Navigator("frmqn", 3, "st-lemn", width=5, hidden=2, **TINY),
+    "ObservationEncoder": lambda: ObservationEncoder(
+        {"kind": "image", "shape": [12, 9, 2], "scale": 255.0}, units=5, filters=2
+    ),
     "Oracle": lambda: retention.get("oracle"),
     "PolicyView": lambda: PolicyView(memn2n()),
-    "RetentionView": lambda: RetentionView(MQN(**TINY), width=5),
+    "RetentionView": lambda: RetentionView(MQN(6, eyes=FrameEncoder((8, 8), (2, 3))), 5),
     "Similarity": lambda: retention.Similarity(5),
     "Spatial": lambda: retention.Spatial(units=6, hidden=3, shuffle=True),
     "SpatialEncoder": lambda: retention.SpatialEncoder(units=5),
@@ -73,6 +82,7 @@ EXAMPLES = {
     "StreamReader": lambda: StreamReader(memn2n(), 3, retention.get("st-lemn", hidden=2)),
     "Uniform": lambda: retention.get("uniform"),
     "Vocabulary": lambda: Vocabulary.from_texts(["Mary went home", "John left"], ["home"]),
+    "When": lambda: When(4, exact=6),
 }
 """One of each class, with settings that are not the defaults."""
 

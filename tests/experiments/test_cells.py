@@ -12,7 +12,7 @@ import types
 
 import pytest
 
-from lemn_tf.experiments import cells
+from lemn_tf.experiments import cells, scheduling
 
 SCRIPT = """
 import json, os, sys
@@ -77,9 +77,14 @@ def table(tmp_path):
 @pytest.fixture
 def run(table, monkeypatch):
     """Runs cells with a script in the place of `lemn`."""
-    monkeypatch.setattr(cells, "LEMN", (sys.executable, "-c", SCRIPT))
+    monkeypatch.setattr(scheduling, "LEMN", (sys.executable, "-c", SCRIPT))
     table.results.mkdir()
-    return table.run
+
+    def run(todo, jobs=2):
+        with scheduling.Processes(jobs, table.out / "xla") as scheduler:
+            return table.run(todo, scheduler)
+
+    return run
 
 
 def test_a_cell_is_trained_once(table):
@@ -148,7 +153,9 @@ def test_lets_cells_save_when_it_is_stopped(run, tmp_path, monkeypatch, capsys):
     log = tmp_path / "out" / "logs" / "slow.log"
     popen, started = subprocess.Popen, []
     monkeypatch.setattr(
-        cells.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+        scheduling.subprocess,
+        "Popen",
+        lambda *a, **k: started.append(popen(*a, **k)) or started[-1],
     )
 
     def press(_):

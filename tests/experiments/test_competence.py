@@ -62,6 +62,9 @@ def test_what_is_tried(settings):
     first, second, third = competence.attempts(settings)
     assert first == settings
     assert (second.units, third.units) == (12, 12)
+    assert [one.rectified for one in (first, second, third)] == [False, True, True]
+    assert [phase.rename for phase in first.phases()] == [False, False, False]
+    assert [phase.rename for phase in second.phases()] == [False, True, True, False]
     assert [one.phases()[1].episodes for one in (first, second, third)] == [32, 32, 48]
     assert second.phases()[2].name == "settle"
     assert second.phases()[2].keep_share > first.phases()[1].keep_share

@@ -93,6 +93,35 @@ def test_cells_are_not_run_again_and_make_the_page(tmp_path):
     assert "| fifo | 66.7 |" in text
 
 
+class _Quick:
+    """The rows of a set, without what they stand for."""
+
+    def __init__(self, side, parts):
+        pass
+
+    def __getattr__(self, name):
+        return lambda *arguments: {"in_memory": 0.0}
+
+
+def test_one_seed_of_every_set_comes_before_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "_Rows", _Quick)
+    monkeypatch.setattr(report, "write", lambda results: results)
+    model = SimpleNamespace(reader=SimpleNamespace(summary_parts={}))
+    told = []
+    report.reproduce(model, ["towns", "rivers"], tmp_path, 2, told.append, ["st-lemn"])
+    policies = [f"{size}-st-lemn-seed" for size in ("10-aware", "10", "0.2")]
+    assert [line.split(":")[0] for line in told] == [
+        f"{name}-{policy}{seed}"
+        for seed in range(2)
+        for name in ("towns", "rivers")
+        for policy in policies
+    ]
+    report.reproduce(model, ["towns", "rivers"], tmp_path, 2, told.append)
+    names = [line.split(":")[0] for line in told]
+    assert len(set(names)) == len(names)
+    assert names.index("rivers-0.2-im-lemn-seed0") < names.index("towns-10-aware-s-lemn-seed1")
+
+
 @pytest.mark.slow
 def test_the_whole_table_from_a_run(towns, tmp_path, monkeypatch):
     """Every kind of cell is made of a run over small documents."""

@@ -51,6 +51,7 @@ def test_a_live_reader_answers_as_in_the_evaluation(blind, collection, expected)
     check(LiveReader(blind, Passages(blind)), collection, expected)
 
 
+@pytest.mark.slow
 def test_paragraphs_one_by_one_are_read_as_many(blind):
     reader = LiveReader(blind, Passages(blind))
     texts = [

@@ -48,7 +48,7 @@ def test_a_cell_is_trained_scored_and_can_be_had_again(tmp_path, monkeypatch):
         keras.utils.set_random_seed(0)
         folder.mkdir(parents=True)
         agent = Navigator("mqn", 5, "fifo", units=6, width=4, filters=(2, 3))
-        agent.save_to(folder / "model.npz")
+        agent.save(folder / "model.keras")
         line = {"frames": 9, "success": 1.0, "val_success_rate": 2.0, "best": 2.0, "seconds": 3.0}
         (folder / "history.jsonl").write_text(json.dumps(line) + "\n")
 

@@ -15,11 +15,12 @@ from lemn_tf.experiments.mazes import (
     MapSupply,
     agent_settings,
     exam_world,
+    load_agent,
     train_agent,
 )
 from lemn_tf.mazes import Rules, imaze, imaze_world, save_jsonl, single_indicator_world
 from lemn_tf.navigation.learning import Learner
-from lemn_tf.navigation.navigator import Navigator, load_agent
+from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run")
@@ -202,7 +203,7 @@ def test_settings_suit_the_environment_and_the_reader():
     assert agent_settings("single-indicator", maps="f").generated == 0
     later = agent_settings("single-indicator", start_from="single-indicator-frmqn-st-lemn-5")
     assert (later.recipe.guidance, later.recipe.episodes) == (0.0, 64)
-    assert later.start_from.endswith("single-indicator-frmqn-st-lemn-5.npz")
+    assert later.start_from.endswith("single-indicator-frmqn-st-lemn-5.keras")
 
 
 def test_exams_know_which_maps_belong_together(tmp_path):

@@ -34,6 +34,7 @@ def test_an_answer_that_would_be_too_large_is_not_begun(exported):
     model.close()
 
 
+@pytest.mark.slow
 def test_a_stream_is_given_up_at_the_deadline(exported):
     model = LoadedModel(exported)
     sentences = np.full([100, 5000], b"Mary went to the garden.", object)
@@ -42,4 +43,13 @@ def test_a_stream_is_given_up_at_the_deadline(exported):
     with pytest.raises(ServingError) as caught:
         model.signature("serving_default")(arrays, time.monotonic() + 0.2)
     assert caught.value.code is Code.DEADLINE_EXCEEDED
+    model.close()
+
+
+def test_a_refusal_does_not_list_the_nodes_of_the_graph(exported):
+    model = LoadedModel(exported)
+    inputs = {"state": np.array([b"x"], object), "question": np.array([b"Where?"], object)}
+    with pytest.raises(ServingError) as caught:
+        model.run("answer_packed", inputs)
+    assert caught.value.message.startswith("signature 'answer_packed': assertion failed: [state: ")
     model.close()

@@ -178,6 +178,40 @@ def test_save_and_load(tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+def test_a_model_with_a_query_is_saved_after_fit(tmp_path):
+    """Inputs that meet the memory's output directly still belong to the model."""
+    stream, query = keras.Input((None, D), name="stream"), keras.Input((3,), name="query")
+    state, _ = EpisodicMemory(N, "st-lemn")(stream)
+    seen = keras.layers.GlobalMaxPooling1D()(state.entries)
+    answer = keras.layers.Dense(CLASSES)(keras.layers.Concatenate()([seen, query]))
+    model = compiled(MemoryModel({"stream": stream, "query": query}, {"answer": answer}))
+    items, label = task(32)
+    x, y = {"stream": items, "query": items[:, 0, :3]}, {"answer": label}
+    for _ in range(2):  # a loaded one can be trained and saved again
+        model.fit(x, y, batch_size=32, verbose=0)
+        model.save(tmp_path / "model.keras")
+        twin = keras.saving.load_model(tmp_path / "model.keras")
+        expected = model.predict(x, verbose=0)["answer"]
+        np.testing.assert_allclose(twin.predict(x, verbose=0)["answer"], expected, atol=1e-6)
+        model = twin
+
+
+@pytest.mark.parametrize("first", ["memory", "embedding"])
+def test_an_encoder_that_the_head_uses_too_is_saved_once(tmp_path, first):
+    stream, query = keras.Input((None,), dtype="int32"), keras.Input((1,), dtype="int32")
+    embed = keras.layers.Embedding(9, 4)
+    asked = embed(query) if first == "embedding" else None
+    state, _ = EpisodicMemory(N, "st-lemn", encoder=embed)(stream)
+    seen = [embed(state.entries), embed(query) if asked is None else asked]
+    seen = [keras.layers.GlobalAveragePooling1D()(one) for one in seen]
+    model = MemoryModel([stream, query], keras.layers.Dense(2)(keras.layers.Concatenate()(seen)))
+    model.save(tmp_path / "model.keras")
+    twin = keras.saving.load_model(tmp_path / "model.keras")
+    x = [np.arange(16).reshape(2, 8) % 9, np.array([[1], [2]])]
+    np.testing.assert_allclose(twin.predict(x, verbose=0), model.predict(x, verbose=0), atol=1e-6)
+    assert len(twin.weights) == len(model.weights)
+
+
 def test_padding_anywhere_changes_nothing():
     """Masked streams, padded in front, in the middle or behind, give the same gradients."""
     x, y = task(4)
@@ -224,14 +258,11 @@ def test_two_memories_in_one_model():
     heads = [Attend()([state.entries, state.filled]) for state in (one, two)]
     model = compiled(MemoryModel([first, second], keras.layers.Concatenate()(heads)))
     (x, y), (z, _) = task(16), task(16, seed=1)
-    before = [
-        np.array(w) for layer in ("one", "two") for w in model.get_layer(layer).trainable_weights
-    ]
+    weights = [w for name in ("one", "two") for w in model.get_layer(name).trainable_weights]
+    kernels = [w for w in weights if "kernel" in w.name]  # a softmax does not feel all the biases
+    before = [np.array(w) for w in kernels]
     model.fit([x, z], y, batch_size=16, verbose=0)
-    after = [
-        np.array(w) for layer in ("one", "two") for w in model.get_layer(layer).trainable_weights
-    ]
-    assert all(np.any(a != b) for a, b in zip(before, after, strict=True))
+    assert all(np.any(np.array(a) != b) for a, b in zip(kernels, before, strict=True))
 
 
 def test_any_loss_metric_and_weight():
@@ -260,6 +291,41 @@ def test_any_loss_metric_and_weight():
     assert all(
         np.all(np.asarray(g) == 0) for g in gradients
     )  # what counts for nothing teaches nothing
+
+
+def test_outputs_that_do_not_come_from_behind_the_memory():
+    """One of the inputs alone, what memory held, and a stream's own features are outputs too."""
+    stream, query = keras.Input((None, D)), keras.Input((D,))
+    state, _ = EpisodicMemory(N, "st-lemn")(stream)
+    kind = Attend(name="kind")([state.entries, state.filled])
+    aside = keras.layers.Dense(CLASSES, name="aside")(query)
+    outputs = {"kind": kind, "aside": aside, "held": state.ids}
+    model = MemoryModel([stream, query], outputs)
+    model.compile(
+        keras.optimizers.Adam(1e-2),
+        {"kind": LOSS, "aside": LOSS, "held": None},
+        run_eagerly=True,
+    )
+    x, y = task(16)
+    history = model.fit([x, x[:, 0]], {"kind": y, "aside": y}, batch_size=16, verbose=0).history
+    assert history["hindsight"][0] != 0.0
+    assert model.predict([x, x[:, 0]], verbose=0)["held"].shape == (16, N)
+
+
+@pytest.mark.parametrize("loss", ["binary_crossentropy", "mse", keras.losses.BinaryCrossentropy()])
+def test_labels_may_lack_the_last_dimension(loss):
+    """As in Keras: one number a sample, whether the labels are `[B]` or `[B, 1]`."""
+    x, y = task(16)
+    y = (y > 0).astype(np.float32)
+    found = []
+    for truth in (y, y[:, None]):
+        keras.utils.set_random_seed(0)
+        model = functional(head=Attend(1))
+        model.compile("sgd", loss, run_eagerly=True)
+        data = (tf.constant(x), tf.constant(truth))
+        *_, logs = model.gradients(data, tf.constant([1, 2]), tf.constant([0.1]))
+        found.append(float(logs["hindsight"]))
+    assert found[0] == found[1] != 0.0
 
 
 def test_a_scale_of_the_targets_does_not_matter():
@@ -394,6 +460,16 @@ class TestErrors:
         model = compiled(Unused())
         with pytest.raises(ValueError, match="nothing uses the memory"):
             model.fit(x, y, verbose=0)
+
+    def test_a_memory_that_no_loss_depends_on(self):
+        stream = keras.Input((None, D))
+        state, _ = EpisodicMemory(N, "st-lemn")(stream)
+        outputs = {"kind": keras.layers.GRU(CLASSES)(stream), "held": state.entries}
+        model = MemoryModel(stream, outputs)
+        model.compile("adam", {"kind": LOSS, "held": None}, run_eagerly=True)
+        x, y = task(8)
+        with pytest.raises(ValueError, match="expected an output that has a loss"):
+            model.fit(x, {"kind": y}, verbose=0)
 
     def test_a_head_for_one_size_of_batch(self):
         class Eight(Attend):

@@ -1,14 +1,12 @@
 """The agent as a whole: its parts, saving and loading."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf import retention
-from lemn_tf.navigation.navigator import Navigator, load_agent
+from lemn_tf import retention, runs
+from lemn_tf.navigation.navigator import Navigator
 
 TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 
@@ -25,17 +23,17 @@ TINY = {"units": 6, "width": 4, "filters": (2, 3)}
 )
 def test_any_reader_with_any_policy_survives_a_file(tmp_path, reader, policy):
     model = Navigator(reader, 3, policy, **TINY)
-    path = tmp_path / "agent.npz"
-    model.save_to(path)
-    again = load_agent(path)
+    path = tmp_path / "agent.keras"
+    model.save(path)
+    again = runs.load(path)
     assert again.settings == model.settings
     for a, b in zip(model.get_weights(), again.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
     frames = np.random.default_rng(0).integers(0, 256, [2, 32, 32, 3], dtype=np.uint8)
-    state = model.memory.initial_state(2)
-    state, _ = model.memory.observe(state, tf.constant(frames))
-    expected = model((tf.constant(frames), state)).logits
-    np.testing.assert_array_equal(again((tf.constant(frames), state)).logits, expected)
+    _, state, _ = model.act(frames, model.initial_state(2))
+    expected, _ = model.consider(frames, state)
+    move, _ = again.consider(frames, state)
+    np.testing.assert_array_equal(move.logits, expected.logits)
 
 
 @retention.register("vivid")
@@ -62,13 +60,11 @@ def test_a_policy_by_name_is_that_policy_as_an_object(tmp_path, name):
         agents.append(Navigator("mqn", 3, policy, **TINY))
     by_name, by_object = agents
     by_object.set_weights(by_name.get_weights())
-    by_object.save_to(tmp_path / "agent.npz")
     by_object.save(tmp_path / "agent.keras")
     twins = [
         by_object,
         by_object.playing_at(0.5),
-        load_agent(tmp_path / "agent.npz"),
-        keras.saving.load_model(tmp_path / "agent.keras", compile=False),
+        runs.load(tmp_path / "agent.keras"),
         Navigator.from_config(by_object.get_config()),
     ]
     twins[-1].set_weights(by_object.get_weights())
@@ -90,44 +86,6 @@ def test_options_go_with_names():
     assert Navigator.from_config(sharp.get_config()).memory.policy.sharpness == 2.0
     with pytest.raises(ValueError, match=r"options .'hidden'. go with a policy's name"):
         Navigator("mqn", policy=retention.get("st-lemn"), hidden=3, **TINY)
-
-
-def test_half_precision_is_half_the_size_and_nearly_the_same(tmp_path):
-    model = Navigator("mqn", units=16)
-    model.save_to(tmp_path / "full.npz")
-    model.save_to(tmp_path / "half.npz", half=True)
-    full, half = (tmp_path / f"{name}.npz" for name in ("full", "half"))
-    assert half.stat().st_size < 0.6 * full.stat().st_size
-    for a, b in zip(model.get_weights(), load_agent(half).get_weights(), strict=True):
-        assert b.dtype == np.float32
-        np.testing.assert_allclose(a, b, atol=1e-3)
-
-
-def test_what_is_no_agent_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"expected a trained agent at .*model.npz, found none"):
-        load_agent(tmp_path)
-    (tmp_path / "x.npz").write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="not a saved agent"):
-        load_agent(tmp_path / "x.npz")
-    np.savez(tmp_path / "y.npz", settings=np.array(json.dumps({"format": "other"})))
-    with pytest.raises(ValueError, match=r"expected .* to say 'lemn_tf navigator"):
-        load_agent(tmp_path / "y.npz")
-    model = Navigator("mqn", policy="fifo", **TINY)
-    model.save_to(tmp_path / "z.npz")
-    with np.load(tmp_path / "z.npz") as file:
-        arrays = dict(file)
-    del arrays["weight/0"]
-    np.savez(tmp_path / "z.npz", **arrays)
-    with pytest.raises(ValueError, match="other weights"):
-        load_agent(tmp_path / "z.npz")
-
-
-def test_keras_files_work_too(tmp_path):
-    model = Navigator("frmqn", 3, "st-lemn", **TINY)
-    model.save(tmp_path / "agent.keras")
-    again = keras.saving.load_model(tmp_path / "agent.keras", compile=False)
-    for a, b in zip(model.get_weights(), again.get_weights(), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_bad_parts_are_refused():

@@ -84,6 +84,7 @@ def two(made, tmp_path):
     return documents.read([made.qa, other], made.evidence)
 
 
+@pytest.mark.slow
 def test_a_cache_is_written_once(two, tmp_path):
     folder = tmp_path / "cache"
     fresh = by_question(spans.dataset(two, WORDS, 3, LAYOUT))

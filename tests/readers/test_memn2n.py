@@ -12,9 +12,9 @@ from lemn_tf.readers.memn2n import position_encoding
 V, J, D, K, SLOTS = 9, 4, 6, 3, 5
 
 
-@pytest.fixture(scope="module")
-def reader():
-    layer = MemN2N(V, sentence_length=J, units=D, hops=K, max_slots=7)
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "rectified"])
+def reader(request):
+    layer = MemN2N(V, J, units=D, hops=K, max_slots=7, rectified=request.param)
     generator = np.random.default_rng(0)
     for weight in layer.weights:
         weight.assign(generator.normal(scale=0.5, size=weight.shape))
@@ -70,6 +70,8 @@ def transcription(reader, question, entries, ids, linear=False):
         p = scores if linear else softmax(scores)
         attention[newest_first] += softmax(scores) / K
         u = u + sum(weight * one for weight, one in zip(p, c, strict=True))
+        if reader.rectified:  # section 5: ReLU on half of the units in each layer
+            u = np.where(np.arange(D) < D // 2, u, np.maximum(u, 0))
     return tables[K] @ u + bias, attention
 
 
@@ -116,7 +118,9 @@ def test_the_order_in_time_matters(reader, case):
 def test_empty_memory_answers_from_the_question_alone(reader, case):
     question, entries, ids = case
     answer = read(reader, question, entries, np.full_like(ids, -1))
-    query = np.asarray(reader.ask(tf.constant(question)))
+    query = np.array(reader.ask(tf.constant(question)))
+    if reader.rectified:
+        query[:, D // 2 :] = np.maximum(query[:, D // 2 :], 0)
     expected = query @ np.array(reader.words)[:, -D:].T + np.array(reader.bias)
     np.testing.assert_allclose(answer.logits, expected, atol=1e-4)
     np.testing.assert_array_equal(answer.attention, 0.0)

@@ -10,7 +10,10 @@ from lemn_tf.readers import FRMQN, MQN
 from lemn_tf.readers.mqn import FrameEncoder
 
 UNITS, SLOTS = 6, 3
-SMALL = {"units": UNITS, "size": (8, 8), "filters": (3, 4)}
+
+
+def small(cls):
+    return cls(units=UNITS, eyes=FrameEncoder((8, 8), (3, 4)))
 
 
 @pytest.fixture
@@ -81,7 +84,7 @@ def test_initial_weights_are_uniform_within_the_root_of_the_inputs():
 
 @pytest.mark.parametrize("kind", [MQN, FRMQN])
 def test_codes_are_key_and_value(kind, generator):
-    reader = kind(**SMALL)
+    reader = small(kind)
     frames = generator.integers(0, 256, [2, 8, 8, 3], dtype=np.uint8)
     features = reader.see(frames).numpy()
     codes = reader.encode(frames)
@@ -92,7 +95,7 @@ def test_codes_are_key_and_value(kind, generator):
 
 
 def test_mqn_reads_as_written(generator):
-    reader = MQN(**SMALL)
+    reader = small(MQN)
     frames = generator.integers(0, 256, [4, 8, 8, 3], dtype=np.uint8)
     codes = generator.normal(size=[4, SLOTS, 2 * UNITS]).astype(np.float32)
     ids = np.array([[0, 1, 2], [4, -1, 3], [-1, -1, -1], [-1, 7, -1]])
@@ -127,7 +130,7 @@ def episode(generator):
 
 
 def test_frmqn_reads_as_written(episode):
-    reader = FRMQN(**SMALL)
+    reader = small(FRMQN)
     query, codes, ids = episode
     kernel, bias = reader.recurrent.kernel.numpy(), reader.recurrent.bias.numpy()
     outputs, attention = reader.unroll(*(tf.constant(x) for x in episode))
@@ -146,7 +149,7 @@ def test_frmqn_reads_as_written(episode):
 
 @pytest.mark.parametrize("kind", [MQN, FRMQN])
 def test_all_steps_at_once_are_the_steps_one_by_one(kind, episode):
-    reader = kind(**SMALL)
+    reader = small(kind)
     query, codes, ids = (tf.constant(x) for x in episode)
     query = query[..., : reader.query_widths * UNITS]
     outputs, attention = reader.unroll(query, codes, ids)
@@ -160,7 +163,7 @@ def test_all_steps_at_once_are_the_steps_one_by_one(kind, episode):
 
 def test_the_gradient_of_all_steps_at_once_is_that_of_the_steps_one_by_one(episode, generator):
     """Of outputs and attention, with regard to inputs and weights, compiled or not."""
-    reader = FRMQN(**SMALL)
+    reader = small(FRMQN)
     query, codes, ids = (tf.constant(x) for x in episode)
     weigh = [
         tf.constant(generator.normal(size=[2, 5, width]), tf.float32) for width in (UNITS, SLOTS)
@@ -192,7 +195,7 @@ def test_the_gradient_of_all_steps_at_once_is_that_of_the_steps_one_by_one(episo
 
 @pytest.mark.parametrize("kind", [MQN, FRMQN])
 def test_it_answers_from_a_memory_of_frames(kind, generator):
-    reader = kind(**SMALL)
+    reader = small(kind)
     state = memory.empty(2, SLOTS, tf.TensorSpec([8, 8, 3], tf.uint8))
     frames = tf.constant(generator.integers(0, 256, [2, 8, 8, 3], dtype=np.uint8))
     state = memory.write(state, frames, tf.constant([0, 0]))
@@ -203,7 +206,7 @@ def test_it_answers_from_a_memory_of_frames(kind, generator):
 
 @pytest.mark.parametrize("kind", [MQN, FRMQN])
 def test_configuration_round_trip(kind):
-    reader = kind(**SMALL)
+    reader = small(kind)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(reader))
     assert type(again) is kind
     assert [w.shape for w in again.weights] == [w.shape for w in reader.weights]

@@ -39,5 +39,5 @@ def test_one_file_with_all_of_it(trace, tmp_path):
 
 def test_memory_at_the_questions(trace):
     text = tables(trace)
-    assert "**Where is the milk? garden** (wrong: home), at 4 items" in text
+    assert "**Where is the milk? garden** (wrong: home), after 4 items" in text
     assert "| 1 | Mary went home. | 0.40 | needed |" in text

@@ -4,7 +4,8 @@ import json
 
 import keras
 
-from lemn_tf.seeing.making import history, made
+from lemn_tf.loop import history
+from lemn_tf.seeing.making import made
 
 
 def test_a_run_and_a_preset(tmp_path):

@@ -142,6 +142,21 @@ def test_a_request_that_does_not_come_whole(hasty):
     assert 1 < time.monotonic() - start < 8
 
 
+@pytest.mark.parametrize(
+    "start",
+    [b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: "],
+)
+def test_a_header_without_an_end(toy, start):
+    """The connection is closed long before the memory is full."""
+    limits = Limits(request_bytes=1 << 20)
+    with (
+        Server(toy, port=0, rest_port=0, limits=limits) as server,
+        socket.create_connection(("127.0.0.1", server.rest_port), 10) as connection,
+        pytest.raises(ConnectionError),
+    ):
+        connection.sendall(start + b"x" * (16 << 20))
+
+
 def test_a_connection_stays_open_between_requests(hasty):
     with requests.Session() as session:
         url = f"{hasty.rest_url}/v1/models/toy"

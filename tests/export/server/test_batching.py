@@ -1,5 +1,6 @@
 """Concurrent requests are joined, and nobody suffers for it."""
 
+import asyncio
 import threading
 import time
 from concurrent import futures
@@ -143,6 +144,77 @@ def test_a_request_that_waited_too_long_is_not_run():
     batcher.signature.go.set()
     first.join()
     assert batcher.signature.calls == [(1,)]
+
+
+def loop_crowd(batcher, arrays, deadline=None):
+    """As `crowd`, from an event loop; results or errors."""
+
+    async def ask():
+        with futures.ThreadPoolExecutor(4) as pool:
+            asked = []
+            for number, array in enumerate(arrays):
+                inputs = {"x": np.array(array)}
+                run = batcher.run_from_loop(inputs, deadline, pool)
+                asked.append(asyncio.create_task(run))
+                while not (batcher.signature.calls and waiting_in(batcher) >= number):
+                    await asyncio.sleep(0.001)
+            batcher.signature.go.set()
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    return asyncio.run(asyncio.wait_for(ask(), 20))
+
+
+def test_requests_from_an_event_loop_are_joined():
+    batcher = Batcher(Doubles())
+    results = loop_crowd(batcher, [[1], [2, 3], [4]])
+    assert [outputs["y"].tolist() for outputs, _ in results] == [[2], [4, 6], [8]]
+    assert [batch for _, batch in results] == [1, 2, 2]
+    assert batcher.signature.calls == [(1,), (3,)]
+
+
+def test_one_bad_request_from_an_event_loop_does_not_fail_the_others():
+    batcher = Batcher(Doubles())
+    _, good, bad, other = loop_crowd(batcher, [[1], [2], [-3], [4]])
+    assert [good[0]["y"].tolist(), other[0]["y"].tolist()] == [[4], [8]]
+    assert isinstance(bad, ServingError)
+    assert batcher.run({"x": np.array([5])})[0]["y"].tolist() == [10]  # a thread may ask too
+
+
+def test_who_gives_up_on_an_event_loop_holds_up_nobody():
+    batcher = Batcher(Doubles(), batch_rows=3)
+
+    async def ask():
+        with futures.ThreadPoolExecutor(4) as pool:
+
+            def run(numbers):
+                inputs = {"x": np.array(numbers)}
+                return asyncio.create_task(batcher.run_from_loop(inputs, None, pool))
+
+            first, quitter, last = run([1]), run([2, 2]), run([3, 3])
+            while waiting_in(batcher) < 2:
+                await asyncio.sleep(0.001)
+            quitter.cancel()
+            batcher.signature.go.set()
+            outputs = [(await one)[0]["y"].tolist() for one in (first, last)]
+            assert quitter.cancelled()
+            return outputs
+
+    assert asyncio.run(asyncio.wait_for(ask(), 20)) == [[2], [6, 6]]
+
+
+def test_a_large_request_does_not_hold_up_the_event_loop():
+    batcher = Batcher(Doubles(), batch_rows=2)
+
+    async def ask():
+        with futures.ThreadPoolExecutor(4) as pool:
+            asked = batcher.run_from_loop({"x": np.ones([4])}, None, pool)
+            large = asyncio.create_task(asked)
+            while not batcher.signature.calls:
+                await asyncio.sleep(0.001)
+            batcher.signature.go.set()
+            return (await large)[0]["y"].tolist()
+
+    assert asyncio.run(asyncio.wait_for(ask(), 20)) == [2.0] * 4
 
 
 def test_many_threads(toy):

@@ -1,11 +1,14 @@
 """The files for TF Serving: what can be read without it is read here."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
+
+from lemn_tf.export.server.metrics import PATH, Metrics
 
 FOLDER = Path(__file__).parents[3] / "export" / "serving"
 
@@ -45,3 +48,16 @@ def test_yaml():
     yaml = pytest.importorskip("yaml")
     for path in [*FOLDER.rglob("*.yaml"), *FOLDER.rglob("*.yml")]:
         assert all(isinstance(part, dict) for part in yaml.safe_load_all(path.read_text()))
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are():
+    metrics = Metrics()
+    metrics.request("babi", "OK", "REST", 0.001)
+    metrics.run("babi", "observe", 3, 0.001)
+    given = set(re.findall(r"^([\w:]+)\{", metrics.text(), re.MULTILINE))
+    board = json.loads((FOLDER / "grafana-dashboard.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    names = {name for one in asked for name in re.findall(r":tensorflow:[\w:]+", one)}
+    assert names
+    assert names <= given
+    assert f'path: "{PATH}"' in (FOLDER / "monitoring.config").read_text()

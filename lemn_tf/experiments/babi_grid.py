@@ -1,0 +1,88 @@
+"""What a sweep varies: its parameters, their values, and every combination of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from lemn_tf.experiments.babi_settings import BabiSettings
+from lemn_tf.recipes import Phase
+
+Value = str | int | float | bool | None
+LENGTH = "episodes"
+"""The parameter that stands for the episodes that train the policy."""
+FIXED = ("train", "valid", "seed", "episodes", "changes", "reader_from", "driver", "roles")
+"""Settings that a sweep does not vary."""
+NO_CHANGE = ("name", "episodes", "objectives", "keep_share")
+"""What a sweep does not vary in a phase."""
+
+
+def parameters() -> dict[str, str]:
+    """What can be varied, and the type of each: settings, and fields of the policy's phases."""
+    own = {f.name: str(f.type) for f in dataclasses.fields(BabiSettings)}
+    phase = {f.name: str(f.type) for f in dataclasses.fields(Phase)}
+    known = {name: kind for name, kind in phase.items() if name not in NO_CHANGE}
+    known |= {name: kind for name, kind in own.items() if name not in FIXED}
+    return known | {LENGTH: "int"}
+
+
+def parsed(name: str, text: str) -> Value:
+    """The value of a parameter from its text.
+
+    Example:
+
+    >>> parsed("entropy", "0.05"), parsed("slots", "5"), parsed("window", "none")
+    (0.05, 5, None)
+    """
+    known = parameters()
+    if name not in known:
+        raise ValueError(f"unknown parameter {name!r}; known are {', '.join(sorted(known))}")
+    kinds = known[name].split(" | ")
+    if "None" in kinds and text.lower() == "none":
+        return None
+    try:
+        if "bool" in kinds:
+            return {"true": True, "false": False}[text.lower()]
+        if "int" in kinds:
+            return int(text)
+        if "float" in kinds and math.isfinite(float(text)):
+            return float(text)
+    except (ValueError, KeyError):
+        pass
+    if "str" in kinds and text:
+        return text
+    raise ValueError(f"{name}: expected {known[name]}, got {text!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepCell:
+    """One training: values of the parameters, and a seed."""
+
+    values: tuple[tuple[str, Value], ...]
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """The values in words."""
+        return ", ".join(f"{name}={value}" for name, value in self.values)
+
+    @property
+    def name(self) -> str:
+        told = [*(f"{name}={value}" for name, value in self.values), f"seed{self.seed}"]
+        return re.sub(r"[^\w.=-]+", "-", "_".join(told))
+
+
+def grid(values: Mapping[str, Sequence[Value]], seeds: int) -> list[SweepCell]:
+    """Every combination of the values, and so many seeds of each.
+
+    Example:
+
+    >>> [cell.name for cell in grid({"slots": [5, 10]}, 2)]
+    ['slots=5_seed0', 'slots=5_seed1', 'slots=10_seed0', 'slots=10_seed1']
+    """
+    pairs = [[(name, value) for value in several] for name, several in values.items()]
+    combined = itertools.product(*pairs)
+    return [SweepCell(values, seed) for values in combined for seed in range(seeds)]

@@ -1,0 +1,239 @@
+"""An exam that nobody here wrote: tests of memory from popgym, bsuite and minigrid, as a table.
+
+Bounded memory, one recipe for every world and every row; only the size of the memory and the length
+of a training belong to a world. `lemn reproduce worlds` runs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lemn_tf import runs
+from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.worlds import WorldSettings, score_world, train_world
+from lemn_tf.files import write_atomically
+from lemn_tf.navigation.recipe import WORLD_RECIPE
+
+
+class Exam(NamedTuple):
+    """What belongs to a world.
+
+    Attributes:
+        slots: size of the memory.
+        frames: length of a training.
+        best: the largest return.
+    """
+
+    slots: int
+    frames: int
+    best: float = 1.0
+
+
+EXAMS = {
+    "popgym-RepeatFirstEasy-v0": Exam(6, 1_000_000),
+    "popgym-RepeatPreviousEasy-v0": Exam(6, 1_000_000),
+    # The number is that of bsuite's sweep; the steps are those of the 10,000 episodes that it asks
+    # for, in memories of 10, 30 and 100 steps.
+    **{f"bsuite/memory_len/{n}": Exam(4, 10_016 * t) for n, t in ((9, 11), (15, 31), (22, 101))},
+    **{f"bsuite/memory_size/{n}": Exam(4, 500_000) for n in (4, 9)},
+    **{f"MiniGrid-MemoryS{n}-v0": Exam(8, 4_000_000) for n in (7, 9, 11)},
+}
+"""The worlds by id."""
+ROWS = {
+    "st-lemn": ("mqn", "st-lemn"),
+    "fifo": ("mqn", "fifo"),
+    "lifo": ("mqn", "lifo"),
+    "lstm": ("lstm", "fifo"),
+}
+"""Reader and policy of each row; an LSTM reads nothing, so its memory is of no use to it."""
+
+BSUITE = ("memory_len", "memory_size")
+"""The experiments of bsuite that have a score of their own."""
+COUNTED, LEARNED = 10_000, 0.75
+"""bsuite counts the mistakes of so many episodes of a training; a world counts as learned if they
+are fewer than this share of those of chance."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WorldCell:
+    """One training: world, row, seed."""
+
+    env: str
+    row: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return f"{self.env.replace('/', '-')}-{self.row}-seed{self.seed}"
+
+
+def plan(envs: Sequence[str], rows: Sequence[str], seeds: int = 3) -> list[WorldCell]:
+    """The trainings of a table, those of the first world first.
+
+    Args:
+        envs: some of `EXAMS`.
+        rows: some of `ROWS`.
+        seeds: trainings of each.
+    """
+    for what, given, known in (("worlds", envs, EXAMS), ("rows", rows, ROWS)):
+        unknown = [one for one in given if one not in known]
+        if unknown:
+            raise ValueError(f"expected {what} among {', '.join(known)}; got {unknown}")
+    return [WorldCell(env, row, seed) for env in envs for seed in range(seeds) for row in rows]
+
+
+class WorldTable(Table[WorldCell]):
+    """Trains and scores the cells.
+
+    Args:
+        out: folder for runs and logs.
+        results: folder for the report; the results of trainings go to `worlds` in it.
+        frames: length of the trainings, if not that of the exam.
+        show: called with every line of the history of a training.
+    """
+
+    def __init__(
+        self,
+        out: str | os.PathLike,
+        results: str | os.PathLike,
+        frames: int | None = None,
+        show: Callable[[dict[str, Any]], None] = lambda line: None,
+    ) -> None:
+        super().__init__(out, Path(results) / "worlds")
+        self.frames, self.show = frames, show
+
+    def settings(self, cell: WorldCell) -> WorldSettings:
+        """How a cell is trained."""
+        exam, (reader, policy) = EXAMS[cell.env], ROWS[cell.row]
+        recipe = dataclasses.replace(WORLD_RECIPE, frames=self.frames or exam.frames)
+        return WorldSettings(
+            cell.env,
+            reader=reader,
+            policy=policy,
+            slots=exam.slots,
+            seed=cell.seed,
+            recipe=recipe,
+        )
+
+    def train(self, cell: WorldCell, folder: Path) -> None:
+        train_world(self.settings(cell), folder, self.show)
+
+    def record(
+        self, cell: WorldCell, folder: Path, history: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        keys = ("frames", "return", "val_return")
+        own = {}
+        if cell.env.startswith("bsuite/"):
+            own = {"regret_ratio": round(regret_ratio(history, WORLD_RECIPE.episodes), 4)}
+        return {
+            **dataclasses.asdict(cell),
+            "scores": score_world(runs.load(folder), cell.env),
+            **own,
+            "best_validation": history[-1]["best"],
+            "frames": history[-1]["frames"],
+            "curve": [[line[key] for key in keys] for line in history],
+            "command": " ".join(["lemn", *self.command(cell)]),
+        }
+
+    def summary(self, record: dict[str, Any]) -> str:
+        return f"return {record['scores']['return']:.3f}"
+
+    def command(self, cell: WorldCell) -> list[str]:
+        """The arguments of `lemn` that run a cell and those of the same row with lower seeds."""
+        command = ["reproduce", "worlds", "--envs", cell.env, "--rows", cell.row]
+        command += ["--seeds", str(cell.seed + 1)]
+        return command + (["--frames", str(self.frames)] if self.frames else [])
+
+    def process(self, cell: WorldCell) -> list[str]:
+        places = ["--out", str(self.out), "--results", str(self.results.parent)]
+        return [*self.command(cell), *places, "--cell", cell.name]
+
+
+def regret_ratio(history: Sequence[Mapping[str, Any]], episodes: int) -> float:
+    """bsuite's measure of a training: mistakes in 10,000 episodes against those of chance.
+
+    An episode is right or wrong, with a return of 1 or -1, and by chance half of them are wrong;
+    so it is 1 minus the mean return. bsuite's score is the share of worlds where it is below
+    `LEARNED`.
+
+    Args:
+        history: lines with the mean `return` of the training up to an `update`.
+        episodes: in each update.
+
+    Example:
+
+    >>> regret_ratio([{"update": 100, "return": 0.0}, {"update": 200, "return": 1.0}], 32)
+    0.5
+    """
+    wrong, counted = 0.0, 0
+    for line in history:
+        more = min(line["update"] * episodes, COUNTED) - counted
+        wrong += more * (1.0 - line["return"])
+        counted += more
+    return wrong / counted
+
+
+def _bsuite_scores(cells: Mapping[tuple[str, str, int], Any], seeds: int) -> list[str]:
+    """A table of bsuite's own scores; those of which all worlds were run."""
+    lines = [
+        "",
+        "bsuite's own score: in what share of the worlds above fewer than 75% of the mistakes of "
+        "chance were made in the first 10,000 episodes of the training, learning included.",
+        "",
+        "| experiment | " + " | ".join(ROWS) + " |",
+        "|---|" + "---|" * len(ROWS),
+    ]
+    for name in BSUITE:
+        envs, told = [env for env in EXAMS if env.startswith(f"bsuite/{name}/")], []
+        for row in ROWS:
+            tried = [[cells.get((env, row, seed)) for env in envs] for seed in range(seeds)]
+            told.append(", ".join(_score(ones) for ones in tried))
+        lines.append(f"| {name} | " + " | ".join(told) + " |")
+    return lines
+
+
+def _score(ones: Sequence[Mapping[str, Any] | None]) -> str:
+    learned = [one["regret_ratio"] < LEARNED for one in ones if one is not None]
+    return f"{sum(learned) / len(ones):.2f}" if len(learned) == len(ones) else "-"
+
+
+def write_report(results: Path) -> Path:
+    """Writes `worlds.md` from the results at hand: every seed, and what was not run."""
+    found = [json.loads(path.read_text()) for path in sorted((results / "worlds").glob("*.json"))]
+    if not found:
+        raise ValueError(f"expected results in {results / 'worlds'}, found none")
+    cells = {(one["env"], one["row"], one["seed"]): one for one in found}
+    seeds = max(one["seed"] for one in found) + 1
+    lines = [
+        "# Tests of memory from elsewhere",
+        "",
+        "Mean return of 200 test episodes, every seed; the largest return is 1. One recipe for all "
+        "(docs/worlds.md); the agent that validated best plays, the likeliest action each time. "
+        "A dash was not run.",
+        "",
+        "| world | slots | " + " | ".join(ROWS) + " |",
+        "|---|---:|" + "---|" * len(ROWS),
+    ]
+    for env, exam in EXAMS.items():
+        told = []
+        for row in ROWS:
+            ones = [cells.get((env, row, seed)) for seed in range(seeds)]
+            told.append(", ".join(f"{one['scores']['return']:.2f}" if one else "-" for one in ones))
+        lines.append(f"| {env} | {exam.slots} | " + " | ".join(told) + " |")
+    lines += _bsuite_scores(cells, seeds)
+    hours = sum(one["training_seconds"] for one in found) / 3600
+    lines += ["", f"Trainings: {len(found)}, {hours:.1f} hours of one core in all.", ""]
+    lines += [
+        f"- `{one['command']}` ({one['frames']:,} frames, {one['training_seconds'] / 60:.0f} min, "
+        f"commit {one['commit']})"
+        for one in found
+    ]
+    path = results / "worlds.md"
+    write_atomically(path, "\n".join(lines) + "\n")
+    return path

@@ -1,0 +1,109 @@
+"""Worlds of other packages that are not quite Gymnasium's: thin adapters, found by an id's start.
+
+    popgym-RepeatFirstEasy-v0     popgym: its environments, registered when it is imported
+    MiniGrid-MemoryS7-v0          minigrid: the picture of codes as one-hot planes, no mission text
+    bsuite/memory_len/5           bsuite: any of its ids; a dm_env as a Gymnasium environment
+
+None of the packages is needed by anything else; docs/worlds.md says how to install them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+
+def popgym(env: str) -> gymnasium.Env:
+    """An environment of popgym."""
+    import popgym  # noqa: F401 (registers them)
+
+    return gymnasium.make(env, disable_env_checker=True)
+
+
+class Planes(gymnasium.ObservationWrapper):
+    """MiniGrid's picture of object, colour and state codes as one-hot planes, and the heading.
+
+    Args:
+        env: whose observations are a dict with `image` `[H, W, 3]` and `direction`.
+    """
+
+    def __init__(self, env: gymnasium.Env):
+        from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
+
+        super().__init__(env)
+        self.sizes = [len(codes) for codes in (OBJECT_TO_IDX, COLOR_TO_IDX, STATE_TO_IDX)]
+        image: Any = dict(env.observation_space)["image"]  # type: ignore[call-overload]
+        shape = (*image.shape[:2], sum(self.sizes))
+        self.observation_space = gymnasium.spaces.Dict(
+            image=gymnasium.spaces.Box(0.0, 1.0, shape, np.float32),
+            direction=gymnasium.spaces.Discrete(4),
+        )
+
+    def observation(self, observation: dict[str, Any]) -> dict[str, Any]:
+        image = observation["image"]
+        planes = [
+            np.eye(size, dtype=np.float32)[image[..., i]] for i, size in enumerate(self.sizes)
+        ]
+        return {"image": np.concatenate(planes, -1), "direction": observation["direction"]}
+
+
+def minigrid(env: str) -> gymnasium.Env:
+    """An environment of minigrid, with only the three actions that move."""
+    import minigrid  # noqa: F401 (registers them)
+
+    made = Planes(gymnasium.make(env, disable_env_checker=True))
+    return gymnasium.wrappers.TransformAction(made, int, gymnasium.spaces.Discrete(3))
+
+
+class FromDmEnv(gymnasium.Env):
+    """A dm_env with one array to observe and discrete actions, as a Gymnasium environment.
+
+    Args:
+        make: makes it from a seed; called again whenever `reset` gets one.
+    """
+
+    def __init__(self, make: Callable[[int], Any]):
+        self._make, self._env = make, make(0)
+        spec = self._env.observation_spec()
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, spec.shape, np.float32)
+        self.action_space = gymnasium.spaces.Discrete(self._env.action_spec().num_values)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """See `gymnasium.Env.reset`."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._env = self._make(seed)
+        return self._seen(self._env.reset()), {}
+
+    def step(self, action: int):
+        """See `gymnasium.Env.step`."""
+        now = self._env.step(int(action))
+        return self._seen(now), float(now.reward or 0.0), now.last(), False, {}
+
+    @staticmethod
+    def _seen(now: Any) -> np.ndarray:
+        return np.asarray(now.observation, np.float32)
+
+
+def bsuite(env: str) -> gymnasium.Env:
+    """An environment of bsuite by the id of one of its experiments."""
+    import bsuite as package
+    from bsuite import sweep
+
+    name = env.removeprefix("bsuite/")
+    if name not in sweep.SETTINGS:
+        raise ValueError(f"bsuite has no {name!r}; expected an id such as 'memory_len/5'")
+    experiment, settings = name.split("/")[0], dict(sweep.SETTINGS[name])
+    settings.pop("seed", None)
+    return FromDmEnv(lambda seed: package.load(experiment, {**settings, "seed": seed}))
+
+
+ADAPTERS: dict[str, Callable[[str], gymnasium.Env]] = {
+    "popgym-": popgym,
+    "MiniGrid-": minigrid,
+    "bsuite/": bsuite,
+}
+"""By how an id begins."""

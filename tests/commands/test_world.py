@@ -1,0 +1,54 @@
+"""`lemn train world` and `lemn evaluate` for its agents."""
+
+import json
+
+import pytest
+
+from lemn_tf import cli
+from lemn_tf.experiments import worlds
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of an agent that was trained for a moment, by the command."""
+    folder = str(tmp_path_factory.mktemp("world") / "run")
+    sizes = "--slots 2 --policy fifo --units 8 --validation 2 --longest 8"
+    short = "--frames 40 --episodes 3 --validate-every 1"
+    command = f"train world --env CartPole-v1 --import gymnasium {sizes} {short} --out {folder}"
+    assert cli.main(command.split()) == 0
+    return folder
+
+
+def test_what_was_trained_can_be_played(run, capsys):
+    assert cli.main(["evaluate", run, "--count", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["env"], told["return"], told["episodes"]) == ("CartPole-v1", 8.0, 3)
+    assert cli.main(["evaluate", run, "--count", "3", "--env", "CartPole-v1"]) == 0
+    assert "return 8.000 (8.000 to 8.000), above 0 in 100.0% of 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--env NoSuch-v0", "say --import MODULE"),
+        ("--lengths 5", "--lengths: meant for agents that walk mazes"),
+        ("--data x", "such file"),
+    ],
+)
+def test_bad_requests_are_refused(run, asked, said, capsys):
+    assert cli.main(["evaluate", run, *asked.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_before_anything_is_made(tmp_path, capsys):
+    out = tmp_path / "run"
+    for wrong in ("--env NoSuch-v0", "--env Pendulum-v1", "--env CartPole-v1 --policy nix"):
+        assert cli.main(["train", "world", *wrong.split(), "--out", str(out)]) == 2
+        assert "lemn: error:" in capsys.readouterr().err
+        assert not out.exists()
+
+
+def test_settings_say_what_was_asked():
+    settings = worlds.WorldSettings("CartPole-v1", slots=7)
+    assert settings.config()["task"] == "world"
+    assert settings.config()["recipe"]["episodes"] == 32
