@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import tensorflow as tf
 
 from .documents import Collection
 
@@ -33,6 +34,63 @@ def chunks(collection: Collection, questions: int) -> np.ndarray:
         place[0] = number
         place[1 : 1 + len(asked)] = asked
     return out
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which documents make a batch, and how many batches there are.
+
+    Attributes:
+        batch_size: documents in a batch.
+        weights: for each question file, how often its documents come, relative to the others;
+            None takes every document once an epoch.
+        shuffle_seed: seed of the order, a new one each epoch; None keeps the documents' order, but
+            for their length.
+        repeat: go on for ever; otherwise one epoch.
+        drop_remainder: leave out the last, smaller batch.
+        start: index of the first batch, counted over all epochs.
+    """
+
+    batch_size: int
+    weights: Sequence[float] | None = None
+    shuffle_seed: int | None = None
+    repeat: bool = False
+    drop_remainder: bool = False
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.start < 0:
+            raise ValueError(
+                f"expected batch_size >= 1, start >= 0, got {self.batch_size} and {self.start}"
+            )
+
+    @property
+    def begin(self) -> int:
+        """How many documents come before the first batch."""
+        return self.start * self.batch_size
+
+    def check(self, collection: Collection) -> None:
+        """Raises unless there is a positive weight for each question file, or none at all."""
+        if self.weights is None:
+            return
+        if len(self.weights) != len(collection.qa_files):
+            raise ValueError(
+                f"expected a weight for each of {len(collection.qa_files)} question files, "
+                f"got {len(self.weights)}"
+            )
+        if not all(0 < weight < float("inf") for weight in self.weights):
+            raise ValueError(f"expected weights above 0, got {list(self.weights)}")
+
+    def batched(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Documents one by one as batches."""
+        return data.batch(self.batch_size, drop_remainder=self.drop_remainder)
+
+    def counted(self, data: tf.data.Dataset, documents: int) -> tf.data.Dataset:
+        """The same batches, of a known number: one epoch has so many documents."""
+        left = max(documents - self.begin, 0)
+        batches = left // self.batch_size if self.drop_remainder else -(-left // self.batch_size)
+        known = tf.data.INFINITE_CARDINALITY if self.repeat else batches
+        return data.apply(tf.data.experimental.assert_cardinality(known))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ from lemn_tf.files import replacing
 from . import tokens
 from .documents import Collection
 from .embeddings import Words
+from .order import Drawing
 from .slots import Layout
-from .spans import Batch, check_weights, encoded, finish
+from .spans import Batch, encoded, finish
 
 _SMALL = {
     "words": tf.int32,
@@ -83,7 +83,7 @@ def write(
     count = 0
     with replacing(path) as temporary:
         with tf.io.TFRecordWriter(str(temporary)) as writer:
-            for batch in encoded(collection, words, 32, layout).as_numpy_iterator():
+            for batch in encoded(collection, words, Drawing(32), layout).as_numpy_iterator():
                 for row in range(len(batch["length"])):
                     writer.write(_record(batch, row, layout))
                     count += 1
@@ -100,9 +100,7 @@ def read(
     layout: Layout = Layout(),  # noqa: B008 (frozen)
     *,
     idf: np.ndarray | None = None,
-    shuffle_seed: int | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
+    **drawing: Any,
 ) -> tf.data.Dataset:
     """Batches as `spans.dataset` gives them, from a file that `write` made.
 
@@ -110,18 +108,19 @@ def read(
         path: the file.
         words, layout, idf: as for `spans.dataset`; the first two as the file was written with.
         batch_size: documents in a batch.
-        shuffle_seed: seed of the order, within some thousand documents.
-        repeat: go on for ever; otherwise one epoch.
-        drop_remainder: leave out the last, smaller batch.
+        drawing: as for `spans.dataset`, but `weights`; documents are shuffled within some
+            thousands.
 
     Returns:
         A `tf.data.Dataset`.
     """
-    data, count = _stored(Path(path), words, layout, shuffle_seed, repeat)
-    data = data.batch(batch_size, drop_remainder=drop_remainder)
+    drawn = Drawing(batch_size, **drawing)
+    if drawn.weights is not None:
+        raise ValueError("expected no weights for a single file")
+    data, count = _stored(Path(path), words, layout, drawn)
+    data = drawn.batched(data.skip(drawn.begin))
     data = data.map(lambda rows: finish(_parse(rows, layout), words, idf), tf.data.AUTOTUNE)
-    batches = count // batch_size if drop_remainder else -(-count // batch_size)
-    return _known(data, None if repeat else batches)
+    return drawn.counted(data, count).prefetch(4)
 
 
 def cached(
@@ -132,11 +131,7 @@ def cached(
     layout: Layout = Layout(),  # noqa: B008 (frozen)
     *,
     idf: np.ndarray | None = None,
-    weights: Sequence[float] | None = None,
-    shuffle_seed: int | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
-    start: int = 0,
+    **drawing: Any,
 ) -> tf.data.Dataset:
     """As `spans.dataset`, by way of files in `folder` that are written where they are missing.
 
@@ -146,10 +141,10 @@ def cached(
 
     Args:
         folder: for the files; made if missing.
-        collection, words, batch_size, layout, idf, weights, shuffle_seed, repeat, drop_remainder,
-            start: see `spans.dataset`.
+        collection, words, batch_size, layout, idf, drawing: see `spans.dataset`.
     """
-    check_weights(collection, weights)
+    drawn = Drawing(batch_size, **drawing)
+    drawn.check(collection)
     parts, counts, shares, index, before = [], [], [], [], 0
     for source in range(len(collection.qa_files)):
         where = [i for i, entry in enumerate(collection.entries) if entry.source == source]
@@ -160,15 +155,14 @@ def cached(
         path = Path(folder) / f"{_digest(part, words, layout)}.tfrecord"
         if not _note(path).exists():
             write(path, part, words, layout)
-        seed = None if shuffle_seed is None else shuffle_seed + source
-        data, count = _stored(path, words, layout, seed, repeat)
+        data, count = _stored(path, words, layout, drawn, source)
         parts.append(data.map(lambda record, first=before: (record, first)))
         counts.append(count)
-        shares.append(count if weights is None else weights[source])
+        shares.append(count if drawn.weights is None else drawn.weights[source])
         index += where
         before += len(where)
     mixed = tf.data.Dataset.sample_from_datasets(
-        parts, np.array(shares) / sum(shares), seed=shuffle_seed or 0
+        parts, np.array(shares) / sum(shares), seed=drawn.shuffle_seed or 0
     )
     places = tf.constant(index, tf.int32)
 
@@ -177,14 +171,12 @@ def cached(
         document = tf.gather(places, batch["document"] + first)
         return finish({**batch, "document": document}, words, idf)
 
-    data = mixed.skip(start * batch_size).batch(batch_size, drop_remainder=drop_remainder)
-    left = max(sum(counts) - start * batch_size, 0)
-    batches = left // batch_size if drop_remainder else -(-left // batch_size)
-    return _known(data.map(parsed, tf.data.AUTOTUNE), None if repeat else batches)
+    data = drawn.batched(mixed.skip(drawn.begin)).map(parsed, tf.data.AUTOTUNE)
+    return drawn.counted(data, sum(counts)).prefetch(4)
 
 
 def _stored(
-    path: Path, words: Words, layout: Layout, shuffle_seed: int | None, repeat: bool
+    path: Path, words: Words, layout: Layout, drawing: Drawing, source: int = 0
 ) -> tuple[tf.data.Dataset, int]:
     """The records of a file, and their number; raises unless it was written with these."""
     try:
@@ -195,15 +187,9 @@ def _stored(
         if note.get(name) != value:
             raise ValueError(f"{path}: expected {name} {value}, got {note.get(name)}: write anew")
     data, count = tf.data.TFRecordDataset(str(path), buffer_size=1 << 22), note["records"]
-    if shuffle_seed is not None:
-        data = data.shuffle(min(count, 4096), seed=shuffle_seed)
-    return data.repeat() if repeat else data, count
-
-
-def _known(data: tf.data.Dataset, batches: int | None) -> tf.data.Dataset:
-    """The same of a known number of batches, None for endless, and ahead of its reader."""
-    cardinality = tf.data.INFINITE_CARDINALITY if batches is None else batches
-    return data.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(4)
+    if drawing.shuffle_seed is not None:
+        data = data.shuffle(min(count, 4096), seed=drawing.shuffle_seed + source)
+    return data.repeat() if drawing.repeat else data, count
 
 
 def _digest(collection: Collection, words: Words, layout: Layout) -> str:

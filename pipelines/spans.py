@@ -34,7 +34,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +44,7 @@ from . import tokens
 from .documents import Collection
 from .embeddings import Words
 from .occurrences import Aliases, fingerprint
-from .order import Order, chunks
+from .order import Drawing, Order, chunks
 from .slots import Layout, encode
 
 __all__ = ["Layout", "count_idf", "dataset", "finish", "select"]
@@ -57,11 +58,7 @@ def dataset(
     layout: Layout = Layout(),  # noqa: B008 (frozen)
     *,
     idf: np.ndarray | None = None,
-    weights: Sequence[float] | None = None,
-    shuffle_seed: int | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
-    start: int = 0,
+    **drawing: Any,
 ) -> tf.data.Dataset:
     """Batches of documents with their questions; documents are read as they are needed.
 
@@ -74,13 +71,7 @@ def dataset(
         batch_size: documents in a batch.
         layout: how documents become slots, and answers spans.
         idf: what `count_idf` counted; None guesses from how frequent the vocabulary's words are.
-        weights: for each question file, how often its documents come, relative to the others;
-            None takes every document once an epoch.
-        shuffle_seed: seed of the order, a new one each epoch; None keeps the documents' order, but
-            for their length.
-        repeat: go on for ever; otherwise one epoch.
-        drop_remainder: leave out the last, smaller batch.
-        start: index of the first batch, counted over all epochs.
+        drawing: `weights`, `shuffle_seed`, `repeat`, `drop_remainder` and `start` of a `Drawing`.
 
     Returns:
         A `tf.data.Dataset` of the dicts described above.
@@ -101,73 +92,36 @@ def dataset(
     >>> collection[0].between(*batch["offsets"][0, 1, 3].numpy())
     'Italy'
     """
-    data = encoded(
-        collection,
-        words,
-        batch_size,
-        layout,
-        weights=weights,
-        shuffle_seed=shuffle_seed,
-        repeat=repeat,
-        drop_remainder=drop_remainder,
-        start=start,
-    )
+    data = encoded(collection, words, Drawing(batch_size, **drawing), layout)
     return data.map(lambda batch: finish(batch, words, idf), tf.data.AUTOTUNE).prefetch(4)
 
 
 def encoded(
-    collection: Collection,
-    words: Words,
-    batch_size: int,
-    layout: Layout,
-    *,
-    weights: Sequence[float] | None = None,
-    shuffle_seed: int | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
-    start: int = 0,
+    collection: Collection, words: Words, drawing: Drawing, layout: Layout
 ) -> tf.data.Dataset:
     """What `dataset` gives before `finish`: the same in small types, to be stored or counted."""
-    if batch_size < 1 or start < 0:
-        raise ValueError(f"expected batch_size >= 1, start >= 0, got {batch_size} and {start}")
-    check_weights(collection, weights)
+    drawing.check(collection)
     rows = chunks(collection, layout.questions)
     if not len(rows):
         raise ValueError("expected at least one document with a question, got none")
     sizes = np.array([entry.size for entry in collection.entries])[rows[:, 0]]
     sizes = np.minimum(sizes, 6 * (layout.max_words or sizes.max()))
     sources = np.array([entry.source for entry in collection.entries])[rows[:, 0]]
-    order = Order(sizes, sources, batch_size, shuffle_seed, weights)
-    begin = start * batch_size
+    order = Order(sizes, sources, drawing.batch_size, drawing.shuffle_seed, drawing.weights)
+    begin = drawing.begin
 
     def indices() -> Iterator[np.ndarray]:
-        for epoch in itertools.count(begin // len(rows)) if repeat else range(1):
+        for epoch in itertools.count(begin // len(rows)) if drawing.repeat else range(1):
             yield rows[order.epoch(epoch)][max(begin - epoch * len(rows), 0) :]
 
     spec = tf.TensorSpec([None, 1 + layout.questions], tf.int32)
     data = tf.data.Dataset.from_generator(indices, output_signature=spec).unbatch()
     paths = tf.constant([str(entry.path) for entry in collection.entries])
     data = data.map(lambda row: (row, tf.io.read_file(paths[row[0]])), tf.data.AUTOTUNE)
-    data = data.batch(batch_size, drop_remainder=drop_remainder)
+    data = drawing.batched(data)
     encoder = _Encoder(collection, paths, words, layout)
     data = data.map(tf.autograph.experimental.do_not_convert(encoder), tf.data.AUTOTUNE)
-    left = max(len(rows) - begin, 0)
-    batches = left // batch_size if drop_remainder else -(-left // batch_size)
-    cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
-    return data.apply(tf.data.experimental.assert_cardinality(cardinality))
-
-
-def check_weights(collection: Collection, weights: Sequence[float] | None) -> None:
-    """Raises unless there is a positive weight for each question file, or none at all."""
-    if weights is None:
-        return
-    if len(weights) != len(collection.qa_files):
-        raise ValueError(
-            f"expected a weight for each of {len(collection.qa_files)} question files, "
-            f"got {len(weights)}"
-        )
-    if not all(0 < weight < float("inf") for weight in weights):
-        raise ValueError(f"expected weights above 0, got {list(weights)}")
+    return drawing.counted(data, len(rows))
 
 
 class _Encoder:
@@ -238,7 +192,7 @@ def count_idf(
     """
     seen = np.zeros(tokens.IDF, np.int64)
     once = dataclasses.replace(layout, questions=max(len(e.questions) for e in collection.entries))
-    for batch in encoded(collection, words, 16, once):
+    for batch in encoded(collection, words, Drawing(16), once):
         for row in (batch["items"]["stem"] % tokens.IDF).numpy():
             seen[np.unique(row)] += 1
     return np.log((1 + len(collection)) / (1 + seen)).astype(np.float32)
@@ -265,7 +219,7 @@ def select(
     """
     kept: dict[int, list[int]] = {}
     counts = dict.fromkeys(("kept", "later", "crossing", "absent"), 0)
-    for batch in encoded(collection, words, 16, layout).as_numpy_iterator():
+    for batch in encoded(collection, words, Drawing(16), layout).as_numpy_iterator():
         first = batch["answers"][:, :, 0, :2] @ np.array([layout.slot_words, 1])
         for row, place in zip(*np.nonzero(batch["question"] >= 0), strict=True):
             reach = batch["reach"][row, place]

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from lemn_tf.pipelines.order import Order, chunks
+from lemn_tf.pipelines.order import Drawing, Order, chunks
 
 SIZES = np.random.default_rng(0).integers(1, 1000, 500)
 
@@ -44,3 +45,19 @@ def test_weights_say_how_often_a_file_comes():
 def test_bad_weights_are_refused(weights, seed):
     with pytest.raises(ValueError, match="expected a"):
         Order(SIZES, np.repeat([0, 1], 250), 4, seed, weights=weights)
+
+
+def test_a_drawing_counts_its_batches():
+    data = tf.data.Dataset.range(10)
+    for options, batches in (({}, 3), ({"start": 2}, 1), ({"drop_remainder": True}, 2)):
+        drawing = Drawing(4, **options)
+        drawn = drawing.counted(drawing.batched(data.skip(drawing.begin)), 10)
+        assert drawn.cardinality() == batches == len(list(drawn))
+    endless = Drawing(4, repeat=True)
+    assert endless.counted(endless.batched(data.repeat()), 10).cardinality() < 0
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": 1, "start": -1}])
+def test_bad_drawings_are_refused(options):
+    with pytest.raises(ValueError, match="expected batch_size >= 1, start >= 0"):
+        Drawing(**options)

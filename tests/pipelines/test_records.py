@@ -51,6 +51,10 @@ def test_shuffling_repeating_and_dropping(path):
     endless = records.read(path, WORDS, 2, LAYOUT, shuffle_seed=1, repeat=True)
     seen = [int(b["document"][0]) for b in endless.take(20).as_numpy_iterator()]
     assert set(seen) == {0, 1}
+    later = records.read(path, WORDS, 1, LAYOUT, start=2)
+    assert later.cardinality() == len(list(later)) == 1
+    with pytest.raises(ValueError, match="expected no weights for a single file"):
+        records.read(path, WORDS, 1, LAYOUT, weights=[1])
 
 
 def test_another_vocabulary_or_layout_is_refused(path, tmp_path):

@@ -10,6 +10,7 @@ import tensorflow as tf
 from lemn_tf.pipelines import documents, spans
 from lemn_tf.pipelines.answers import normalize
 from lemn_tf.pipelines.embeddings import Words
+from lemn_tf.pipelines.order import Drawing
 from lemn_tf.pipelines.spans import Layout
 
 WORDS = Words(["the", "pisa", "italy", "beatles", "tower"])
@@ -175,7 +176,7 @@ def test_the_training_rule_of_the_paper(collection):
 
 def test_idf_counts_documents(collection):
     idf = spans.count_idf(collection, WORDS, LAYOUT)
-    encoded = next(iter(spans.encoded(collection, WORDS, 2, LAYOUT)))
+    encoded = next(iter(spans.encoded(collection, WORDS, Drawing(2), LAYOUT)))
     batch = spans.finish(encoded, WORDS, idf)
     words, values = batch["items"]["words"].numpy(), batch["items"]["idf"].numpy()
     assert np.allclose(values[words == 1], np.log(3 / 3))  # "the" is in both
@@ -215,3 +216,5 @@ def test_bad_arguments_are_refused(collection):
         spans.dataset(collection, WORDS, 0)
     with pytest.raises(ValueError, match="a weight for each of 1 question files, got 2"):
         spans.dataset(collection, WORDS, 1, weights=[1, 2], shuffle_seed=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wieghts'"):
+        spans.dataset(collection, WORDS, 1, wieghts=[1])
