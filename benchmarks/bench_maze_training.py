@@ -17,7 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 
-from lemn_tf.experiments.mazes import MapSupply, agent_settings
+from lemn_tf.experiments.mazes import MapSupply, maze_settings
 from lemn_tf.loop import hold_memory
 from lemn_tf.navigation.learning import Learner
 from lemn_tf.pipelines.frames import updates
@@ -71,7 +71,7 @@ def main() -> None:
     if arguments.threads:
         tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
         tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    settings = agent_settings(arguments.env, arguments.reader, policy=arguments.policy)
+    settings = maze_settings(arguments.env, arguments.reader, policy=arguments.policy)
     hold_memory()  # as every training does
     learner = Learner(settings.build(), settings.recipe)
     setting = {

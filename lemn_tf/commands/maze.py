@@ -111,9 +111,9 @@ def run_train(arguments: argparse.Namespace) -> None:
 
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     changes = {name: given[name] for name in CHANGES if name in given}
-    known = [field.name for field in dataclasses.fields(mazes.AgentSettings)]
+    known = [field.name for field in dataclasses.fields(mazes.MazeSettings)]
     fields = {name: given[name] for name in known if name in given}
-    settings = mazes.agent_settings(**fields, changes=changes)
+    settings = mazes.maze_settings(**fields, changes=changes)
     mazes.train_agent(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.keras'}")
 

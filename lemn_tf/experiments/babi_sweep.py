@@ -77,7 +77,6 @@ class SweepTable(Table[SweepCell]):
             "scores": babi_table.scores(folder, files),
             "settings": babi_table.told(self.settings(cell)),
             "validation_curve": babi_table.curve(history),
-            "command": " ".join(["lemn", "sweep", "babi", *self._asking(cell)]),
         }
 
     def summary(self, record: dict[str, Any]) -> str:
@@ -87,13 +86,11 @@ class SweepTable(Table[SweepCell]):
             f"{scores['test']['error_rate']:.1f}% in test"
         )
 
-    def process(self, cell: SweepCell) -> list[str]:
-        asked = [*self._asking(cell), "--out", str(self.out), "--cell", cell.name]
-        return ["sweep", "babi", *asked]
+    def places(self, cell: SweepCell) -> list[str]:
+        return ["--out", str(self.out)]
 
-    def _asking(self, cell: SweepCell) -> list[str]:
-        """The options that ask for a cell."""
-        asked = ["--variant", self.variant, "--seeds", str(cell.seed + 1)]
+    def command(self, cell: SweepCell) -> list[str]:
+        asked = ["sweep", "babi", "--variant", self.variant, "--seeds", str(cell.seed + 1)]
         for name, value in cell.values:
             asked += ["--param", f"{name}={value}"]
         if self.lengths:

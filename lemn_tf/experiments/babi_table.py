@@ -147,14 +147,19 @@ class BabiTable(Table[BabiCell]):
             "scores": scores(folder, files),
             "settings": told(self.settings(cell)),
             "validation_curve": curve(history),
-            "command": f"lemn reproduce babi --rows {cell.row.name} "
-            f"--columns {cell.variant}-{cell.slots} --seeds {cell.seed + 1}",
         }
 
-    def process(self, cell: BabiCell) -> list[str]:
-        places = ["--out", str(self.out), "--results", str(self.results.parent)]
-        seeds = ["--seeds", str(cell.seed + 1)]
-        return ["reproduce", "babi", *places, *seeds, "--cell", cell.name]
+    def command(self, cell: BabiCell) -> list[str]:
+        column = ["--columns", f"{cell.variant}-{cell.slots}"]
+        return [
+            "reproduce",
+            "babi",
+            "--rows",
+            cell.row.name,
+            *column,
+            "--seeds",
+            f"{cell.seed + 1}",
+        ]
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"test error {record['scores']['test']['error_rate']:.1f}%"

@@ -58,15 +58,26 @@ class Table(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def record(self, cell: C, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
-        """The result of a trained cell: scores, settings, validation curve, command."""
+        """The result of a trained cell: scores, settings, validation curve."""
 
     @abc.abstractmethod
     def summary(self, record: dict[str, Any]) -> str:
         """A result in a few words."""
 
     @abc.abstractmethod
+    def command(self, cell: C) -> list[str]:
+        """The arguments of `lemn` that ask for this cell, perhaps among others.
+
+        A result says so too, so they do not tell where files lie.
+        """
+
+    def places(self, cell: C) -> list[str]:
+        """The options that say where the files of a cell lie."""
+        return ["--out", str(self.out), "--results", str(self.results.parent)]
+
     def process(self, cell: C) -> list[str]:
         """The arguments of `lemn` with which a job runs this cell alone."""
+        return [*self.command(cell), *self.places(cell), "--cell", cell.name]
 
     def is_current(self, cell: C, record: dict[str, Any]) -> bool:
         """Whether a result was made with the settings that the cell has now."""
@@ -107,6 +118,7 @@ class Table(abc.ABC, Generic[C]):
             **({"training_seconds": history[-1]["seconds"]} if history else {}),
             "seconds": round(time.time() - began, 1),
             "commit": commit(),
+            "command": " ".join(["lemn", *self.command(cell)]),
         }
         self.results.mkdir(parents=True, exist_ok=True)
         write_atomically(self.result(cell), json.dumps(record, indent=1) + "\n")

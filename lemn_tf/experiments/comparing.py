@@ -60,7 +60,7 @@ class ScoreTable(Table[ScoreCell]):
     ):
         super().__init__(out, Path(out) / "scores")
         self.models, self.data, self.store_questions = dict(models), Path(data), store_questions
-        self.command = list(command)
+        self.whole = list(command)
 
     def cells(self, sizes: Sequence[int]) -> list[ScoreCell]:
         """All scores: the oracle's too, if the stories say what every question needs."""
@@ -109,5 +109,8 @@ class ScoreTable(Table[ScoreCell]):
     def summary(self, record: dict[str, Any]) -> str:
         return f"{record['score']['error_rate']:.1f}% wrong"
 
-    def process(self, cell: ScoreCell) -> list[str]:
-        return [*self.command, "--cell", cell.name]
+    def command(self, cell: ScoreCell) -> list[str]:
+        return self.whole
+
+    def places(self, cell: ScoreCell) -> list[str]:
+        return []  # the command says them

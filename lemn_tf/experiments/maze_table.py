@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lemn_tf import runs
-from lemn_tf.experiments.cells import Table
-from lemn_tf.experiments.mazes import SLOTS, AgentSettings, agent_settings, score_agent, train_agent
-from lemn_tf.navigation.navigator import READERS
+from lemn_tf.experiments.agent_runs import Show
+from lemn_tf.experiments.agent_table import AgentTable
+from lemn_tf.experiments.mazes import SLOTS, MazeSettings, maze_settings, score_agent, train_agent
+from lemn_tf.navigation.navigator import READERS, Navigator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,16 +68,15 @@ def plan(
     ]
 
 
-class MazeTable(Table[MazeCell]):
+class MazeTable(AgentTable[MazeCell]):
     """Trains and scores runs.
 
     Args:
-        out: folder for runs and logs.
-        results: folder for the report; the results of runs go to `maze` in it.
+        out, results, frames, show: as of `AgentTable`.
         maps: file of maps to train on in addition to generated ones (random mazes).
-        frames: length of the trainings, if not that of their recipes.
-        show: called with every line of the history of a training.
     """
+
+    task, curve = "maze", ("success", "val_success_rate")
 
     def __init__(
         self,
@@ -85,18 +84,18 @@ class MazeTable(Table[MazeCell]):
         results: str | os.PathLike,
         maps: str | None = None,
         frames: int | None = None,
-        show: Callable[[dict[str, Any]], None] = lambda line: None,
+        show: Show = lambda line: None,
     ) -> None:
-        super().__init__(out, Path(results) / "maze")
-        self.maps, self.frames, self.show = maps, frames, show
+        super().__init__(out, results, frames, show)
+        self.maps = maps
 
     def folder(self, cell: MazeCell) -> Path:
         return self.out / cell.name
 
-    def settings(self, cell: MazeCell) -> AgentSettings:
+    def settings(self, cell: MazeCell) -> MazeSettings:
         """How a cell is trained."""
         given: dict[str, Any] = {"maps": self.maps} if cell.env != "imaze" else {}
-        return agent_settings(
+        return maze_settings(
             cell.env,
             cell.reader,
             generated=1000,
@@ -109,31 +108,22 @@ class MazeTable(Table[MazeCell]):
     def train(self, cell: MazeCell, folder: Path) -> None:
         train_agent(self.settings(cell), folder, self.show)
 
-    def record(self, cell: MazeCell, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
-        keys = ("frames", "success", "val_success_rate")
-        maps = None if self.maps is None else Path(self.maps).name  # wherever it is
-        return {
-            **dataclasses.asdict(cell),
-            "row": cell.row,
-            "scores": score_agent(runs.load(folder), cell.env),
-            "best_validation": history[-1]["best"],
-            "frames": history[-1]["frames"],
-            "curve": [[line[key] for key in keys] for line in history],
-            "command": " ".join(["lemn", *self.command(cell, maps)]),
-        }
+    def scores(self, agent: Navigator, cell: MazeCell) -> dict[str, Any]:
+        return score_agent(agent, cell.env)
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"success {record['scores']['success_rate']:.1f}%"
 
-    def command(self, cell: MazeCell, maps: str | None) -> list[str]:
-        """The arguments of `lemn` that run a cell and those of the same row with lower seeds."""
+    def options(self, cell: MazeCell) -> list[str]:
         seeds = "--seeds" if cell.env == "imaze" else "--maze-seeds"
-        command = ["reproduce", "maze", "--envs", cell.env, "--readers", cell.reader]
-        command += ["--policies", cell.policy, seeds, str(cell.seed + 1)]
-        if cell.env != "imaze" and maps is not None:
-            command += ["--maps", maps]
-        return command + (["--frames", str(self.frames)] if self.frames else [])
+        asked = ["--readers", cell.reader, "--policies", cell.policy, seeds, str(cell.seed + 1)]
+        return asked + self._maps(cell, whole=False)
 
-    def process(self, cell: MazeCell) -> list[str]:
-        places = ["--out", str(self.out), "--results", str(self.results.parent)]
-        return [*self.command(cell, self.maps), *places, "--cell", cell.name]
+    def places(self, cell: MazeCell) -> list[str]:
+        return super().places(cell) + self._maps(cell, whole=True)
+
+    def _maps(self, cell: MazeCell, whole: bool) -> list[str]:
+        """The option for the file of maps: its name, or the whole path, which comes later."""
+        if cell.env == "imaze" or self.maps is None:
+            return []
+        return ["--maps", self.maps if whole else Path(self.maps).name]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 from lemn_tf import loop, runs
+from lemn_tf.experiments import agent_runs
+from lemn_tf.experiments.agent_runs import TEST_SEED, VALIDATION_SEED, AgentSettings, Show
 from lemn_tf.mazes import (
     TEST_LENGTHS,
     TRAIN_LENGTHS,
@@ -22,7 +23,6 @@ from lemn_tf.mazes import (
     load_jsonl,
     random_mazes,
 )
-from lemn_tf.navigation import navigator
 from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.learning import Learner
 from lemn_tf.navigation.navigator import READERS, Navigator
@@ -30,22 +30,16 @@ from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
 from lemn_tf.navigation.training import AgentTrainee
 from lemn_tf.navigation.video import episode, pictures
 from lemn_tf.pipelines.frames import Course, cut, updates
-from lemn_tf.seeing.boards import Board
 
 SLOTS = {"imaze": 4, "single-indicator": 5}
 """The environments, and the size of the memory in the paper's experiments with each."""
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
-PICTURED = 10
-"""Every so many validations a walk is drawn for TensorBoard."""
-VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
-"""Seeds of generated maps to choose the best agent on, and to give results for; no training has
-either."""
 
 
 @dataclasses.dataclass(frozen=True)
-class AgentSettings:
-    """How an agent is trained; written to the folder of its run. See `agent_settings`.
+class MazeSettings(AgentSettings):
+    """How an agent is trained in mazes; made by `maze_settings`. See also `AgentSettings`.
 
     Attributes:
         env: "imaze" or "single-indicator".
@@ -55,12 +49,11 @@ class AgentSettings:
         refresh: updates after which other maps are generated; 0 for never.
         validation: maps generated for validation, two thirds as in training and the others large.
         lengths: I-Mazes to train on.
-        reader, policy, slots, units, width, hidden: of the `Navigator`.
-        seed: of everything random.
         start_from: a trained agent of the same sizes to begin with: the folder of its run, or its
             file.
-        recipe: how it is trained.
     """
+
+    task = "maze"
 
     env: str = "imaze"
     maps: str | None = None
@@ -69,13 +62,7 @@ class AgentSettings:
     refresh: int = 500
     validation: int = 150
     lengths: tuple[int, ...] = TRAIN_LENGTHS
-    reader: str = "mqn"
-    policy: str = "st-lemn"
-    slots: int = 4
     units: int = 256
-    width: int = 32
-    hidden: int | None = None
-    seed: int = 0
     start_from: str | None = None
     recipe: Recipe = AGENT_RECIPES["imaze", "mqn"]
 
@@ -90,8 +77,7 @@ class AgentSettings:
     def build(self) -> Navigator:
         """The agent to begin with: untrained, or with the weights of `start_from`."""
         keras.utils.set_random_seed(self.seed)
-        sizes = (self.slots, self.policy, self.units, self.width, self.hidden)
-        model = Navigator(self.reader, *sizes, temperature=self.recipe.temperature, world=self.env)
+        model = Navigator(**self.sizes, world=self.env)
         if self.start_from is not None:
             first = load_agent(self.start_from)
             came, wanted = {**first.settings}, model.settings
@@ -101,10 +87,6 @@ class AgentSettings:
                 raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
             model.set_weights(first.get_weights())
         return model
-
-    def config(self) -> dict[str, Any]:
-        """As it is written to the folder of a run."""
-        return json.loads(json.dumps({"task": "maze", **dataclasses.asdict(self)}))
 
     def validation_world(self) -> World:
         """The maps that the best agent is chosen on."""
@@ -120,12 +102,12 @@ class AgentSettings:
 def load_agent(name: str | os.PathLike) -> Navigator:
     """A trained maze agent by the name of a preset, the folder of a run, or a `.keras` file."""
     model = runs.load(name)
-    if not isinstance(model, navigator.Navigator):
+    if not isinstance(model, Navigator):
         raise ValueError(f"{name} is a {type(model).__name__}: expected a maze agent")
     return model
 
 
-def agent_settings(
+def maze_settings(
     env: str = "imaze",
     reader: str = "mqn",
     generated: int | None = None,
@@ -133,8 +115,8 @@ def agent_settings(
     start_from: str | None = None,
     changes: Mapping[str, Any] | None = None,
     **others: Any,
-) -> AgentSettings:
-    """`AgentSettings` with what suits the environment and the reader.
+) -> MazeSettings:
+    """`MazeSettings` with what suits the environment and the reader.
 
     Args:
         env: "imaze" or "single-indicator".
@@ -143,11 +125,11 @@ def agent_settings(
         slots: by default 4 in I-Mazes and 5 in random mazes.
         start_from: a trained agent to go on from: a run, a file or a preset.
         changes: values that replace those of the recipe.
-        **others: further fields of `AgentSettings`.
+        **others: further fields of `MazeSettings`.
 
     Example:
 
-    >>> settings = agent_settings("single-indicator", "frmqn", changes={"frames": 1000})
+    >>> settings = maze_settings("single-indicator", "frmqn", changes={"frames": 1000})
     >>> settings.slots, settings.recipe.frames, settings.recipe.guidance
     (5, 1000, 1.0)
     """
@@ -159,7 +141,7 @@ def agent_settings(
         start_from, recipe = str(runs.find(start_from)), recipe.further()
     if generated is None:
         generated = 0 if others.get("maps") else 1000
-    return AgentSettings(
+    return MazeSettings(
         env=env,
         reader=reader,
         generated=generated,
@@ -177,7 +159,7 @@ class MapSupply:
         settings: says what to train on.
     """
 
-    def __init__(self, settings: AgentSettings):
+    def __init__(self, settings: MazeSettings):
         self.settings = settings
         self._file = load_jsonl(settings.maps) if settings.maps else []
         self._age: int | None = None
@@ -247,9 +229,9 @@ class Updates:
 
 
 def train_agent(
-    settings: AgentSettings,
+    settings: MazeSettings,
     out: str | os.PathLike | None = None,
-    show: Callable[[dict[str, Any]], None] = lambda line: None,
+    show: Show = lambda line: None,
     jit_compile: bool = True,
 ) -> Navigator:
     """Trains an agent, or goes on with the run in `out`.
@@ -269,20 +251,10 @@ def train_agent(
     supply, model = MapSupply(settings), settings.build()  # what is wrong is said before all else
     run = None if out is None else loop.Run(out, settings.config())
     learner = Learner(model, settings.recipe, jit_compile)
-    validate = Evaluator(model, settings.validation_world(), jit_compile=False)
+    world = settings.validation_world()
+    validate = Evaluator(model, world, jit_compile=False)
     trainee = AgentTrainee(learner, Updates(learner, supply), lambda: validate().summary())
-    if run is None:
-        loop.run_loop(trainee, None, show)
-        return model
-    board, world = Board(run.folder / "logs", settings.config()), settings.validation_world()
-
-    def told(line: dict[str, Any]) -> None:
-        board.scalars(line, line["frames"])
-        if line["update"] // settings.recipe.validate_every % PICTURED == 1:
-            board.pictures("walks", walks(model, world), line["frames"])
-        show(line)
-
-    loop.run_loop(trainee, run, told)
+    agent_runs.run_training(trainee, settings, run, show, lambda: walks(model, world))
     return model
 
 
@@ -343,10 +315,7 @@ def score_agent(
     ended = Evaluator(model, world, jit_compile=False)()
     result = {
         "env": env if maps is None else str(maps),
-        "reader": model.settings["reader"],
-        "policy": model.memory.policy.name,
-        "slots": model.memory.slots,
-        "temperature": model.temperature,
+        **agent_runs.who(model),
         **ended.summary(),
     }
     if groups:

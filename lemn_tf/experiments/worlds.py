@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,60 +12,41 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import loop
+from lemn_tf.experiments import agent_runs
+from lemn_tf.experiments.agent_runs import TEST_SEED, VALIDATION_SEED, AgentSettings, Show
 from lemn_tf.navigation import worlds
 from lemn_tf.navigation.agent import MemoryAgent
-from lemn_tf.navigation.recipe import WORLD_RECIPE, Recipe
 from lemn_tf.navigation.training import AgentTrainee
-from lemn_tf.seeing.boards import Board
-
-VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
-"""Seeds of the episodes to choose the best agent on, and to give results for; no training has
-either."""
 
 
 @dataclasses.dataclass(frozen=True)
-class WorldSettings:
-    """How an agent is trained in a world; written to the folder of its run.
+class WorldSettings(AgentSettings):
+    """How an agent is trained in a world. See `AgentSettings` for what all agents have.
 
     Attributes:
         env: the id of the environment.
         modules: to import first, those that register it.
-        reader, policy, slots, units, width, hidden: of the `MemoryAgent`.
         validation: episodes to choose the best agent on.
         longest: steps after which episodes are cut.
-        seed: of everything random.
-        recipe: how it is trained.
     """
+
+    task = "world"
 
     env: str
     modules: tuple[str, ...] = ()
-    reader: str = "mqn"
-    policy: str = "st-lemn"
-    slots: int = 4
-    units: int = 64
-    width: int = 32
-    hidden: int | None = None
     validation: int = 64
     longest: int = worlds.LONGEST
-    seed: int = 0
-    recipe: Recipe = WORLD_RECIPE
 
     def build(self, envs: Any) -> MemoryAgent:
         """The agent to begin with."""
         keras.utils.set_random_seed(self.seed)
-        names = ("reader", "policy", "slots", "units", "width", "hidden")
-        sizes = {name: getattr(self, name) for name in names}
-        return worlds.agent_for(envs, temperature=self.recipe.temperature, **sizes)
-
-    def config(self) -> dict[str, Any]:
-        """As it is written to the folder of a run."""
-        return json.loads(json.dumps({"task": "world", **dataclasses.asdict(self)}))
+        return worlds.agent_for(envs, **self.sizes)
 
 
 def train_world(
     settings: WorldSettings,
     out: str | os.PathLike | None = None,
-    show: Callable[[dict[str, Any]], None] = lambda line: None,
+    show: Show = lambda line: None,
     jit_compile: bool = True,
 ) -> MemoryAgent:
     """Trains an agent, or goes on with the run in `out`.
@@ -97,17 +77,8 @@ def train_world(
         return worlds.summary([exam(VALIDATION_SEED)])
 
     trainee = AgentTrainee(learner, update, validate, rank=("return",))
-    if out is None:
-        loop.run_loop(trainee, None, show)
-        return agent
-    run = loop.Run(out, settings.config())
-    board = Board(run.folder / "logs", settings.config())
-
-    def told(line: dict[str, Any]) -> None:
-        board.scalars(line, line["frames"])
-        show(line)
-
-    loop.run_loop(trainee, run, told)
+    run = None if out is None else loop.Run(out, settings.config())
+    agent_runs.run_training(trainee, settings, run, show)
     return agent
 
 
@@ -145,6 +116,5 @@ def score_world(
             f"the agent observes {came.eyes.item} and has {came.actions} actions; got {env}, with "
             f"{wanted.eyes.item} and {wanted.actions}"
         )
-    told = {"env": env, "reader": agent.settings["reader"], "policy": agent.memory.policy.name}
-    told |= {"slots": agent.memory.slots, "temperature": agent.temperature}
-    return told | worlds.summary([worlds.Life(agent, envs, longest)(seed)])
+    lived = worlds.Life(agent, envs, longest)(seed)
+    return {"env": env, **agent_runs.who(agent), **worlds.summary([lived])}

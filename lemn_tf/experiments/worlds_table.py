@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lemn_tf import runs
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.agent_table import AgentTable
 from lemn_tf.experiments.worlds import WorldSettings, score_world, train_world
 from lemn_tf.files import write_atomically
+from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.recipe import WORLD_RECIPE
 
 
@@ -88,25 +87,10 @@ def plan(envs: Sequence[str], rows: Sequence[str], seeds: int = 3) -> list[World
     return [WorldCell(env, row, seed) for env in envs for seed in range(seeds) for row in rows]
 
 
-class WorldTable(Table[WorldCell]):
-    """Trains and scores the cells.
+class WorldTable(AgentTable[WorldCell]):
+    """Trains and scores the cells; see `AgentTable`."""
 
-    Args:
-        out: folder for runs and logs.
-        results: folder for the report; the results of trainings go to `worlds` in it.
-        frames: length of the trainings, if not that of the exam.
-        show: called with every line of the history of a training.
-    """
-
-    def __init__(
-        self,
-        out: str | os.PathLike,
-        results: str | os.PathLike,
-        frames: int | None = None,
-        show: Callable[[dict[str, Any]], None] = lambda line: None,
-    ) -> None:
-        super().__init__(out, Path(results) / "worlds")
-        self.frames, self.show = frames, show
+    task, curve = "worlds", ("return", "val_return")
 
     def settings(self, cell: WorldCell) -> WorldSettings:
         """How a cell is trained."""
@@ -124,35 +108,22 @@ class WorldTable(Table[WorldCell]):
     def train(self, cell: WorldCell, folder: Path) -> None:
         train_world(self.settings(cell), folder, self.show)
 
+    def scores(self, agent: MemoryAgent, cell: WorldCell) -> dict[str, Any]:
+        return score_world(agent, cell.env)
+
     def record(
         self, cell: WorldCell, folder: Path, history: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        keys = ("frames", "return", "val_return")
-        own = {}
+        made = super().record(cell, folder, history)
         if cell.env.startswith("bsuite/"):
-            own = {"regret_ratio": round(regret_ratio(history, WORLD_RECIPE.episodes), 4)}
-        return {
-            **dataclasses.asdict(cell),
-            "scores": score_world(runs.load(folder), cell.env),
-            **own,
-            "best_validation": history[-1]["best"],
-            "frames": history[-1]["frames"],
-            "curve": [[line[key] for key in keys] for line in history],
-            "command": " ".join(["lemn", *self.command(cell)]),
-        }
+            made["regret_ratio"] = round(regret_ratio(history, WORLD_RECIPE.episodes), 4)
+        return made
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"return {record['scores']['return']:.3f}"
 
-    def command(self, cell: WorldCell) -> list[str]:
-        """The arguments of `lemn` that run a cell and those of the same row with lower seeds."""
-        command = ["reproduce", "worlds", "--envs", cell.env, "--rows", cell.row]
-        command += ["--seeds", str(cell.seed + 1)]
-        return command + (["--frames", str(self.frames)] if self.frames else [])
-
-    def process(self, cell: WorldCell) -> list[str]:
-        places = ["--out", str(self.out), "--results", str(self.results.parent)]
-        return [*self.command(cell), *places, "--cell", cell.name]
+    def options(self, cell: WorldCell) -> list[str]:
+        return ["--rows", cell.row, "--seeds", str(cell.seed + 1)]
 
 
 def regret_ratio(history: Sequence[Mapping[str, Any]], episodes: int) -> float:

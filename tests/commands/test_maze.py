@@ -79,7 +79,7 @@ def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
     text = "--env single-indicator --reader frmqn --frames 5 --entropy 0.1 --large 3 --out x"
     maze.run_train(parse(maze.add_train_arguments, text))
     assert asked["out"] == "x"
-    assert asked["settings"] == mazes.agent_settings(
+    assert asked["settings"] == mazes.maze_settings(
         "single-indicator", "frmqn", large=3, changes={"frames": 5, "entropy": 0.1}
     )
     shown = capsys.readouterr()

@@ -16,7 +16,7 @@ from lemn_tf.experiments import cells, scheduling
 
 SCRIPT = """
 import json, os, sys
-folder, name = sys.argv[1:]
+_, folder, _, name = sys.argv[1:]
 print("began", name)
 if name.startswith("slow"):
     import signal, time
@@ -59,8 +59,11 @@ class Counting(cells.Table):
     def summary(self, record):
         return f"threads {record['threads'] or 'all'}"
 
-    def process(self, cell):
-        return [str(self.results), cell.name]
+    def command(self, cell):
+        return ["count"]
+
+    def places(self, cell):
+        return [str(self.results)]
 
     def is_current(self, cell, record):
         return record.get("version", 1) == self.version
@@ -111,6 +114,7 @@ def test_a_cell_with_other_settings_is_trained_afresh(table):
             "training_seconds": 2.5,
             "seconds": 0,
             "commit": cells.commit(),
+            "command": "lemn count",
         }
     old = [table.folder(cell).with_suffix(f".old{number}") for number in (0, 1)]
     assert all(folder.is_dir() for folder in old)

@@ -11,16 +11,15 @@ import tensorflow as tf
 from lemn_tf import loop, retention
 from lemn_tf.experiments import mazes
 from lemn_tf.experiments.mazes import (
-    AgentSettings,
     MapSupply,
-    agent_settings,
+    MazeSettings,
     exam_world,
     load_agent,
+    maze_settings,
     train_agent,
 )
 from lemn_tf.mazes import Rules, imaze, imaze_world, save_jsonl, single_indicator_world
 from lemn_tf.navigation.learning import Learner
-from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run")
@@ -38,12 +37,9 @@ def settings(monkeypatch):
     monkeypatch.setattr(mazes, "VALIDATION_LENGTHS", (4,))
     monkeypatch.setattr(mazes, "imaze_world", short)
     small = {"units": 6, "width": 4, "filters": (2, 3)}
-    monkeypatch.setattr(
-        mazes,
-        "Navigator",
-        lambda reader, slots, policy, *_, **play: Navigator(reader, slots, policy, **small, **play),
-    )
-    yield AgentSettings(lengths=(4,), policy="fifo", slots=2, recipe=RECIPE)
+    sizes = MazeSettings.sizes.fget
+    monkeypatch.setattr(MazeSettings, "sizes", property(lambda self: {**sizes(self), **small}))
+    yield MazeSettings(lengths=(4,), policy="fifo", slots=2, recipe=RECIPE)
     tf.config.run_functions_eagerly(False)
 
 
@@ -62,7 +58,7 @@ def stop_at(monkeypatch, call):
 
 
 def test_maps_that_cannot_be_read_leave_no_folder(tmp_path):
-    settings = AgentSettings(env="single-indicator", maps=str(tmp_path / "typo"), recipe=RECIPE)
+    settings = MazeSettings(env="single-indicator", maps=str(tmp_path / "typo"), recipe=RECIPE)
     with pytest.raises(OSError, match="typo"):
         train_agent(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -130,10 +126,10 @@ def test_a_policy_of_ones_own_is_trained_too(settings, tmp_path):
 
 
 def test_imaze_starts_are_drawn_from_all_maps_and_headings():
-    supply = MapSupply(AgentSettings(recipe=Recipe(episodes=200)))
+    supply = MapSupply(MazeSettings(recipe=Recipe(episodes=200)))
     starts, course = supply(3)
     assert set(starts) == set(course.spawn.reshape(-1).tolist())
-    again = MapSupply(AgentSettings(recipe=Recipe(episodes=200)))(3)[0]
+    again = MapSupply(MazeSettings(recipe=Recipe(episodes=200)))(3)[0]
     np.testing.assert_array_equal(starts, again)
     assert (starts != supply(4)[0]).any()
 
@@ -141,7 +137,7 @@ def test_imaze_starts_are_drawn_from_all_maps_and_headings():
 def test_maps_are_walked_from_several_headings(tmp_path):
     world = single_indicator_world(count=5)
     save_jsonl(tmp_path / "maps.jsonl", world.mazes)
-    settings = AgentSettings(
+    settings = MazeSettings(
         env="single-indicator",
         maps=str(tmp_path / "maps.jsonl"),
         generated=3,
@@ -169,39 +165,39 @@ def test_maps_are_walked_from_several_headings(tmp_path):
 
 
 def test_validation_maps_are_others_than_those_trained_on():
-    settings = AgentSettings(env="single-indicator", generated=50, validation=9)
+    settings = MazeSettings(env="single-indicator", generated=50, validation=9)
     valid = settings.validation_world()
     assert len(valid.mazes) == 9
     assert sum(limit == 100 for limit in valid.limit) == 3
     assert not set(valid.mazes) & set(MapSupply(settings).world(0).mazes)
-    lengths = {len(m.rows) - 2 for m in AgentSettings().validation_world().mazes}
+    lengths = {len(m.rows) - 2 for m in MazeSettings().validation_world().mazes}
     assert not lengths & {4, 6, 8, 10, 15, 20, 25, 30, 35, 40, 100, 200}
     assert lengths > {len(m.rows) - 2 for m in imaze_world([5, 7, 9]).mazes}
 
 
 def test_bad_settings_are_refused():
-    for make in (AgentSettings, agent_settings):
+    for make in (MazeSettings, maze_settings):
         with pytest.raises(
             ValueError, match="expected env to be imaze or single-indicator, got 'doom'"
         ):
             make(env="doom")
     with pytest.raises(ValueError, match="expected reader to be mqn or frmqn, got 'dqn'"):
-        agent_settings(reader="dqn")
+        maze_settings(reader="dqn")
     with pytest.raises(ValueError, match="no file of maps for imaze"):
-        AgentSettings(maps="x.jsonl")
+        MazeSettings(maps="x.jsonl")
     with pytest.raises(ValueError, match="expected maps to train on"):
-        AgentSettings(env="single-indicator", generated=0)
+        MazeSettings(env="single-indicator", generated=0)
 
 
 def test_settings_suit_the_environment_and_the_reader():
-    settings = agent_settings("single-indicator", "frmqn", changes={"frames": 5, "entropy": 0.1})
+    settings = maze_settings("single-indicator", "frmqn", changes={"frames": 5, "entropy": 0.1})
     assert (settings.slots, settings.generated, settings.reader) == (5, 1000, "frmqn")
     assert (settings.recipe.frames, settings.recipe.entropy, settings.recipe.maps) == (5, 0.1, 8)
-    settings = agent_settings(seed=3)
+    settings = maze_settings(seed=3)
     assert (settings.env, settings.slots, settings.seed) == ("imaze", 4, 3)
     assert settings.recipe.entropy == 0.07
-    assert agent_settings("single-indicator", maps="f").generated == 0
-    later = agent_settings("single-indicator", start_from="single-indicator-frmqn-st-lemn-5")
+    assert maze_settings("single-indicator", maps="f").generated == 0
+    later = maze_settings("single-indicator", start_from="single-indicator-frmqn-st-lemn-5")
     assert (later.recipe.guidance, later.recipe.episodes) == (0.0, 64)
     assert later.start_from.endswith("single-indicator-frmqn-st-lemn-5.keras")
 

@@ -1,0 +1,97 @@
+"""What all trainings of agents share, in mazes or in any other world: settings and run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lemn_tf import loop
+from lemn_tf.navigation.agent import MemoryAgent
+from lemn_tf.navigation.recipe import WORLD_RECIPE, Recipe
+from lemn_tf.navigation.training import AgentTrainee
+from lemn_tf.seeing.boards import Board
+
+VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
+"""Seeds of the maps or episodes to choose the best agent on, and to give results for; no training
+has either."""
+PICTURED = 10
+"""Every so many validations a walk is drawn for TensorBoard."""
+Show = Callable[[dict[str, Any]], None]
+"""Is called with every line of the history of a training."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """How an agent is trained; written to the folder of its run.
+
+    Attributes:
+        reader, policy, slots, units, width, hidden: of the `MemoryAgent`.
+        seed: of everything random.
+        recipe: how it is trained.
+    """
+
+    task: ClassVar[str]
+
+    reader: str = "mqn"
+    policy: str = "st-lemn"
+    slots: int = 4
+    units: int = 64
+    width: int = 32
+    hidden: int | None = None
+    seed: int = 0
+    recipe: Recipe = WORLD_RECIPE
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The arguments of `MemoryAgent` that all agents have."""
+        names = ("reader", "policy", "slots", "units", "width", "hidden")
+        given = {name: getattr(self, name) for name in names}
+        return {**given, "temperature": self.recipe.temperature}
+
+    def config(self) -> dict[str, Any]:
+        """As it is written to the folder of a run."""
+        return json.loads(json.dumps({"task": self.task, **dataclasses.asdict(self)}))
+
+
+def run_training(
+    trainee: AgentTrainee,
+    settings: AgentSettings,
+    run: loop.Run | None,
+    show: Show,
+    walks: Callable[[], np.ndarray] | None = None,
+) -> None:
+    """Trains to the end, or goes on with a run.
+
+    Args:
+        trainee: whom.
+        settings: how it was made.
+        run: keeps the training, with the board for TensorBoard; None keeps nothing.
+        show: is called with every line of the history.
+        walks: draws pictures of a walk for the board, `[K, H, W, 3]`.
+    """
+    if run is None:
+        loop.run_loop(trainee, None, show)
+        return
+    board = Board(run.folder / "logs", settings.config())
+
+    def told(line: dict[str, Any]) -> None:
+        board.scalars(line, line["frames"])
+        if walks and line["update"] // settings.recipe.validate_every % PICTURED == 1:
+            board.pictures("walks", walks(), line["frames"])
+        show(line)
+
+    loop.run_loop(trainee, run, told)
+
+
+def who(agent: MemoryAgent) -> dict[str, Any]:
+    """What a score says of the agent that played."""
+    return {
+        "reader": agent.settings["reader"],
+        "policy": agent.memory.policy.name,
+        "slots": agent.memory.slots,
+        "temperature": agent.temperature,
+    }
