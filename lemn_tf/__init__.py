@@ -84,8 +84,10 @@ _NAMES = {
 
 
 def _load_all() -> None:
-    for module in dict.fromkeys((*_MODULES, *_NAMES.values())):
+    for module in _MODULES:
         importlib.import_module(f"{__name__}.{module}")
+    for name, module in _NAMES.items():  # the names too: a module may itself load them on use
+        getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from lemn_tf import retention
+
 if TYPE_CHECKING:
     from lemn_tf.model import StreamReader
 
@@ -154,12 +156,6 @@ def with_rule(model: StreamReader, policy: str) -> StreamReader:
         model: a trained one.
         policy: the name of a policy that needs no training.
     """
-    if policy == model.memory.policy.name:
-        return model
-    other = model.with_policy(policy)
-    if other.learns:
-        raise ValueError(
-            f"{policy} is learned: expected a run or preset that was trained with it, got one with "
-            f"{model.memory.policy.name}"
-        )
-    return other
+    trained = model.memory.policy.name
+    retention.check_rule(policy, trained)
+    return model if policy == trained else model.with_policy(policy)

@@ -31,6 +31,24 @@ def room_for(*paths: str | os.PathLike | None) -> None:
             raise FileNotFoundError(errno.ENOENT, "the folder for it is not there", str(path))
 
 
+def place_for(*paths: str | os.PathLike | None) -> None:
+    """Raises unless each path that is not None is a folder, or one can be made there.
+
+    Example:
+
+    >>> place_for("a-new-folder/in-another")
+    >>> place_for(__file__)
+    Traceback (most recent call last):
+    NotADirectoryError: [Errno 20] expected a folder, found a file: ...
+    """
+    for path in [Path(path) for path in paths if path is not None]:
+        there = next(one for one in (path, *path.absolute().parents) if one.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "expected a folder, found a file", str(there))
+        if not os.access(there, os.W_OK):
+            raise PermissionError(errno.EACCES, "nothing can be written there", str(there))
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary path to write to, which replaces `path` if all goes well.

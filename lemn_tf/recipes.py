@@ -24,7 +24,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lemn_tf.retention import RetentionPolicy
+    from lemn_tf.retention import Facts, RetentionPolicy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ def chosen(recipe: str, trainer: str | None = None) -> str:
     return "a2c" if (recipe, trainer) == ("lemn", "a2c") else recipe
 
 
-def suited(recipe: str, policy: RetentionPolicy) -> dict[str, Any]:
+def suited(recipe: str, policy: RetentionPolicy | Facts) -> dict[str, Any]:
     """The policy's own changes to a recipe (`policy.suited`).
 
     The paper's procedure is not changed.
@@ -155,7 +155,7 @@ def suited(recipe: str, policy: RetentionPolicy) -> dict[str, Any]:
     Example:
 
     >>> from lemn_tf import retention
-    >>> suited("lemn", retention.get("im-lemn")), suited("paper", retention.get("im-lemn"))
+    >>> suited("lemn", retention.facts("im-lemn")), suited("paper", retention.get("im-lemn"))
     ({'entropy': 0.5}, {})
     """
     return {} if recipe == "paper" else dict(policy.suited)

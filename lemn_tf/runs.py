@@ -14,7 +14,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lemn_tf.files import parsed, replacing
 
@@ -139,10 +139,46 @@ def find(name: str | os.PathLike) -> Path:
     )
 
 
-def reads_stories(name: str | os.PathLike) -> bool:
-    """Whether a trained model answers questions, told by its file without loading it."""
+class Saved(NamedTuple):
+    """What the file of a trained model says of it.
+
+    Attributes:
+        cls: the name of its class: "StreamReader", "Navigator", "MemoryAgent" or one of your own.
+        policy: the name of its memory's policy; empty for a model of your own.
+        documents: whether it reads documents.
+        world: of a maze agent, the kind of maze it was trained in; else empty.
+    """
+
+    cls: str
+    policy: str = ""
+    documents: bool = False
+    world: str = ""
+
+
+def about(name: str | os.PathLike) -> Saved:
+    """What is known of a trained model by its file, without loading it.
+
+    Example:
+
+    >>> about("babi-noisy-st-lemn-5")
+    Saved(cls='StreamReader', policy='st-lemn', documents=False, world='')
+    """
     path = find(name)
-    return parsed(path, _parts(path)).get("class_name") == "StreamReader"
+    saved = parsed(path, _parts(path))
+    cls, made = saved.get("class_name", ""), saved.get("config", {})
+    policy = made.get("policy", "")
+    if isinstance(policy, dict):
+        policy = policy["config"]["name"]
+    words = (made.get("vocabulary") or {}).get("class_name")
+    return Saved(cls, policy, words == "WordList", made.get("world", ""))
+
+
+def check_reader(name: str | os.PathLike) -> Saved:
+    """What is known of a model by its file; raises unless it answers questions."""
+    found = about(name)
+    if found.cls in ("Navigator", "MemoryAgent"):
+        raise ValueError(f"{name} is a {found.cls}: expected a model that answers questions")
+    return found
 
 
 def _parts(path: Path) -> str:

@@ -31,6 +31,79 @@ def test_not_a_word_of_tensorflow(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+STORIES = f"--train {__file__} --valid {__file__} --out r"
+WRONG = [
+    line.split()
+    for line in f"""
+    train babi --slots x
+    train babi --train nowhere.txt --valid x --out o
+    train babi {STORIES} --shards 3
+    train babi {STORIES} --shards 4 --workers 3
+    train babi {STORIES} --phases x=1
+    train babi {STORIES} --slots 10 --phases roomy=5
+    train babi {STORIES} --policy nosuch
+    train babi {STORIES} --policy oracle
+    train babi {STORIES} --policy salient
+    train babi {STORIES} --policy lru --trainer a2c
+    train babi --train {__file__} --valid {__file__} --out {__file__}
+    train maze --policy nosuch --out r
+    train maze --maps nowhere.jsonl --env single-indicator --out r
+    train maze --start-from nosuch --out r
+    train maze --env single-indicator --generated 0 --out r
+    train world --env CartPole-v1 --policy nosuch --out r
+    train world --env CartPole-v1 --import nosuch --out r
+    train documents --qa nowhere --evidence . --embeddings nowhere --out r
+    train documents --qa {__file__} --evidence . --embeddings {__file__} --policy nosuch --out r
+    demo --policy nosuch
+    demo --policy fifo
+    bench train --policy nosuch
+    bench train --shards 3
+    data babi --variant loud --out d
+    data babi --out {__file__}
+    data maze --env imaze --count 3 --out x.jsonl
+    evaluate nowhere --data x
+    evaluate babi-noisy-st-lemn-5
+    evaluate babi-noisy-st-lemn-5 --data {__file__} --policy nosuch
+    evaluate babi-noisy-st-lemn-5 --data {__file__} --policy s-lemn
+    evaluate babi-noisy-st-lemn-5 --qa {__file__} --evidence .
+    evaluate imaze-mqn-st-lemn-4 --env nosuch
+    evaluate imaze-mqn-st-lemn-4 --policy fifo
+    evaluate documents-lite-st-lemn-10 --data {__file__}
+    evaluate documents-lite-st-lemn-10 --qa {__file__} --evidence nowhere
+    compare babi-noisy-st-lemn-5
+    compare babi-noisy-st-lemn-5 --data nowhere.txt
+    compare babi-noisy-st-lemn-5 --data {__file__} --policies fifo,nosuch
+    compare babi-noisy-st-lemn-5 --data {__file__} --policies s-lemn
+    compare babi-noisy-st-lemn-5 --data {__file__} --figure x.bmp
+    compare imaze-mqn-st-lemn-4 --data {__file__}
+    report nowhere --out r.html
+    report babi-noisy-st-lemn-5 --data nowhere.txt --out r.html
+    report babi-noisy-st-lemn-5 imaze-mqn-st-lemn-4 --data {__file__} --out r.html
+    trace babi-noisy-st-lemn-5 --data {__file__}
+    trace babi-noisy-st-lemn-5 --out x.jsonl
+    play nowhere --out x.gif
+    play babi-noisy-st-lemn-5 --out x.gif
+    play imaze-mqn-st-lemn-4 --out nowhere/x.gif
+    play imaze-mqn-st-lemn-4 --out x.bmp
+    reproduce babi --rows nix
+    reproduce babi --data nowhere
+    reproduce maze --policies nosuch
+    reproduce worlds --rows nosuch
+    reproduce documents documents-lite-st-lemn-10 --sets nowhere
+    reproduce triviaqa --qa . --evidence . --embeddings {__file__} --rows nosuch
+    sweep babi --param loud=1
+    sweep babi --param policy=nosuch
+    sweep babi --param slots=0
+    export nowhere --out models/babi/1
+    serve --port none
+    serve nowhere
+    chat DIR
+    """.splitlines()
+    if line.strip()
+]
+"""Command lines with something wrong, each known before TensorFlow is needed."""
+
+
 def test_typing_mistakes_load_nothing_heavy(tmp_path):
     served = tmp_path / "empty" / "babi"
     (served / "1").mkdir(parents=True)
@@ -39,51 +112,49 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
         import sys
         from lemn_tf import cli
         try:
-            cli.main(sys.argv[1:])
-        except SystemExit:
-            pass
+            code = cli.main(sys.argv[1:])
+        except SystemExit as end:
+            code = end.code
+        assert code == (0 if "--help" in sys.argv else 2), code
         heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
         assert not heavy & set(sys.modules), heavy & set(sys.modules)
     """
-    for arguments in (
-        ["--help"],
-        ["train", "babi", "--slots", "x"],
-        ["serve", "--port", "none"],
-        [*TRAIN[:3], "nowhere.txt", *TRAIN[4:]],
-        ["evaluate", "nowhere", "--data", "x"],
-        ["compare", "babi-noisy-st-lemn-5", "--data", "nowhere.txt"],
-        ["export", "nowhere", "--out", "models/babi/1"],
-        ["play", "nowhere", "--out", "x.gif"],
-        ["serve", "nowhere"],
-        ["report", "babi-noisy-st-lemn-5", "--data", "nowhere.txt", "--out", "r.html"],
-        ["report", "nowhere", "--out", "r.html"],
-        ["trace", "babi-noisy-st-lemn-5", "--data", __file__],
-        ["play", "imaze-mqn-st-lemn-4", "--out", "nowhere/x.gif"],
-        ["reproduce", "babi", "--rows", "nix"],
-        ["data", "babi", "--variant", "loud", "--out", "d"],
-        ["train", "babi", "--train", __file__, "--valid", __file__, "--out", "r", "--shards", "3"],
-        [
-            "train",
-            "babi",
-            "--train",
-            __file__,
-            "--valid",
-            __file__,
-            "--out",
-            "r",
-            "--phases",
-            "x=1",
-        ],
-        ["evaluate", "babi-noisy-st-lemn-5"],
-        ["compare", "babi-noisy-st-lemn-5"],
-        ["play", "babi-noisy-st-lemn-5", "--out", "x.gif"],
-        ["sweep", "babi", "--param", "loud=1"],
-        ["serve", str(served), "--label", "stable=7"],
-        ["chat", str(tmp_path)],
-    ):
+    for arguments in (*WRONG, ["--help"], ["serve", str(served), "--label", "stable=7"]):
+        arguments = [str(tmp_path) if one == "DIR" else one for one in arguments]
         command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_world_that_nobody_knows_is_found_without_tensorflow():
+    script = """
+        import sys
+        from lemn_tf import cli
+        assert cli.main("train world --env NoSuch-v0 --out r".split()) == 2
+        assert "tensorflow" not in sys.modules
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "`NoSuch` doesn't exist. If another package has it, say --import MODULE" in done.stderr
+
+
+def test_a_policy_of_ones_own_is_known_to_the_command(monkeypatch, capsys, tmp_path):
+    from lemn_tf import retention
+
+    monkeypatch.setattr(retention, "_POLICIES", dict(retention._POLICIES))
+
+    @retention.register("mine")
+    class Mine(retention.RetentionPolicy):
+        def score(self, seen, cells, carry):
+            return self.opinion(cells.vectors[..., 0])
+
+    (tmp_path / "x").touch()
+    told = [*TRAIN[:3], str(tmp_path / "x"), "--valid", str(tmp_path / "x"), "--out", "o"]
+    assert cli.main([*told, "--policy", "mine", "--trainer", "a2c"]) == 2
+    assert "--trainer: meant for im-lemn, s-lemn, st-lemn, got mine" in capsys.readouterr().err
+    assert cli.main([*told, "--policy", "yours"]) == 2
+    assert "unknown policy 'yours'; known are fifo" in capsys.readouterr().err
 
 
 def test_the_variants_are_those_of_the_generator():

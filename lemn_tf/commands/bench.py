@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from lemn_tf.commands.common import whole_number
+from lemn_tf.commands.common import usable, whole_number
+from lemn_tf.recipes import check_shards
+
+TRAINED = 64
+"""Episodes in a batch when training is measured."""
 
 
 class Bench:
@@ -23,10 +27,16 @@ class Bench:
         parser.add_argument("--seconds", type=whole_number(1), default=10, help="to measure for")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises unless the policy is known and can do what is measured."""
+        usable(arguments.policy)
+        if arguments.what == "train":
+            check_shards(arguments.shards, arguments.batch or TRAINED)
+
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.experiments import speed
 
-        size = arguments.batch or (64 if arguments.what == "train" else 256)
+        size = arguments.batch or (TRAINED if arguments.what == "train" else 256)
         memory, seconds = (arguments.policy, arguments.slots), arguments.seconds
         if arguments.what == "observe":
             result = speed.of_observing(*memory, size, seconds)

@@ -84,7 +84,7 @@ def _refuse_preset(name: str) -> None:
 
     if name not in runs.presets():
         return
-    if not runs.reads_stories(name):
+    if runs.about(name).cls != "StreamReader":
         raise ValueError(
             f"{name} is an agent that acts in a world, and not for talking: `lemn play {name} "
             "--out FILE.gif` shows it"

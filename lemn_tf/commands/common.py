@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lemn_tf import retention
+from lemn_tf.files import room_for
+
 if TYPE_CHECKING:
     from lemn_tf.experiments.cells import C, Table
     from lemn_tf.experiments.scheduling import Scheduler
@@ -51,7 +54,8 @@ def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) 
     """Raises if one of these options was given although it is meant for something else."""
     given = [name for name in names if getattr(arguments, name) is not None]
     if given:
-        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        flags = {"modules": "--import"}
+        options = ", ".join(flags.get(name, "--" + name.replace("_", "-")) for name in given)
         raise ValueError(f"{options}: meant for {meant_for}, and {arguments.run} is not one")
 
 
@@ -64,6 +68,37 @@ def there(*paths: str | None) -> None:
     for path in paths:
         if path is not None:
             open(path, "rb").close()
+
+
+def folders(*paths: str | None) -> None:
+    """Raises unless each folder that is not None exists and can be read."""
+    for path in paths:
+        if path is not None:
+            os.scandir(path).close()
+
+
+def figure_for(path: str | None) -> None:
+    """Raises unless a figure can be written to the path, if it is not None."""
+    if path is not None and Path(path).suffix.lower() not in (".svg", ".png"):
+        raise ValueError(f"expected a figure's file to end in .svg or .png, got {path!r}")
+    room_for(path)
+
+
+def usable(policy: str, learned: bool = False, documents: bool = False) -> None:
+    """Raises unless there is such a policy, and it can be used without labels.
+
+    Args:
+        policy: its name.
+        learned: whether it must be one that learns.
+        documents: whether it sees the words of documents.
+    """
+    known = retention.facts(policy)
+    if known.clairvoyant:
+        raise ValueError(f"{policy} needs labels: expected a policy that works without them")
+    if learned and not known.learns:
+        raise ValueError(f"{policy} does not learn: expected a policy that does")
+    if policy in retention.FOR_WORDS and not documents:
+        raise ValueError(f"{policy} needs the words of documents: expected another policy")
 
 
 def words(text: str) -> list[str]:

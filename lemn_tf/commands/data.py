@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from lemn_tf.commands import data_documents, maze
-from lemn_tf.commands.common import VARIANTS, whole_number
+from lemn_tf.commands.common import VARIANTS, there, whole_number
+from lemn_tf.files import place_for
 
 
 class Data:
@@ -30,6 +31,15 @@ class Data:
         )
         data_documents.add_arguments(kinds)
         maze.add_data_arguments(kinds.add_parser("maze", help="maps of mazes"))
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises if options do not go together, or there is no place for the output."""
+        if arguments.kind == "maze":
+            maze.check_data(arguments)
+            return
+        if arguments.kind == "squad":
+            there(arguments.file)
+        place_for(arguments.out)
 
     def run(self, arguments: argparse.Namespace) -> None:
         if arguments.kind == "maze":

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import VARIANTS, whole_number
+from lemn_tf.commands.common import VARIANTS, usable, whole_number
 from lemn_tf.commands.evaluate import table
 from lemn_tf.commands.report import write_report
+from lemn_tf.files import place_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +37,11 @@ class Demo:
         )
         parser.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         parser.add_argument("--out", default="runs/demo", metavar="DIR", help="for data and run")
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Raises unless the policy learns and there is a place for the run."""
+        usable(arguments.policy, learned=True)
+        place_for(arguments.out)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from rich.console import Console

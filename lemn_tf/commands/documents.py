@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import whole_number, words
+from lemn_tf import runs
+from lemn_tf.commands.common import folders, there, usable, whole_number, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,6 +69,25 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="RUN", help="folder of the run")
 
 
+def check_train(arguments: argparse.Namespace) -> None:
+    """Raises unless the policy is known and everything to read is there."""
+    usable(arguments.policy, documents=True)
+    there(*arguments.qa, arguments.embeddings)
+    folders(*arguments.evidence)
+    if arguments.reader_from:
+        folders(arguments.reader_from)
+    if len(arguments.evidence) not in (1, len(arguments.qa)):
+        raise ValueError(
+            f"--evidence: expected one folder, or one for each of {len(arguments.qa)} question "
+            f"files; got {len(arguments.evidence)}"
+        )
+    if arguments.weights and len(arguments.weights) != len(arguments.qa):
+        raise ValueError(
+            f"--weights: expected one for each of {len(arguments.qa)} question files; got "
+            f"{len(arguments.weights)}"
+        )
+
+
 def numbers(text: str) -> tuple[float, ...]:
     """An argparse type: numbers above 0 with commas between them."""
     try:
@@ -112,10 +132,14 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--evidence", metavar="DIR", help="folder of its documents")
 
 
-def check(arguments: argparse.Namespace) -> None:
-    """Raises unless both the questions and their documents are named."""
+def check(arguments: argparse.Namespace, run: str) -> None:
+    """Raises unless the run reads documents, and both they and the questions are there."""
     if arguments.evidence is None or arguments.qa is None:
         raise ValueError("questions about documents need both --qa F and --evidence DIR")
+    if not runs.check_reader(run).documents:
+        raise ValueError(f"--qa: meant for readers of documents, and {run} is not one")
+    there(arguments.qa)
+    folders(arguments.evidence)
 
 
 def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
@@ -124,7 +148,6 @@ def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
     from lemn_tf.experiments import documents_scoring as scoring
     from lemn_tf.files import write_atomically
 
-    check(arguments)
     if arguments.policy:
         model = with_rule(model, arguments.policy)
     with named():
@@ -172,9 +195,14 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     add("--results", default="results", metavar="DIR", help="for the tables")
 
 
+def check_reproduce(arguments: argparse.Namespace) -> None:
+    """Raises unless the run answers questions and the sets are there."""
+    runs.check_reader(arguments.run)
+    folders(*arguments.sets)
+
+
 def run_reproduce(arguments: argparse.Namespace) -> None:
     """Runs the cells of the table that have no result yet, and writes it."""
-    from lemn_tf import runs
     from lemn_tf.experiments import documents_report
 
     model, given = runs.load_reader(arguments.run), arguments
@@ -201,6 +229,14 @@ def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", default="runs/triviaqa", metavar="DIR", help="for the runs")
     add("--results", default="results", metavar="DIR", help="for the table")
+
+
+def check_triviaqa(arguments: argparse.Namespace) -> None:
+    """Raises unless the rows are those of policies, and everything to read is there."""
+    for row in arguments.rows or ():
+        usable(row.removesuffix("-aware"), documents=True)
+    folders(arguments.qa, arguments.evidence)
+    there(arguments.embeddings)
 
 
 def run_triviaqa(arguments: argparse.Namespace) -> None:
@@ -232,12 +268,10 @@ def run_compare(arguments: argparse.Namespace) -> None:
     """Rules and runs side by side, each held against the first run."""
     from rich.console import Console
 
-    from lemn_tf import runs
     from lemn_tf.evaluation import with_rule
     from lemn_tf.experiments import documents_scoring as scoring
     from lemn_tf.experiments.documents_table import RULES
 
-    check(arguments)
     models = {name: runs.load_reader(name) for name in arguments.runs}
     first = next(iter(models.values()))
     for name in arguments.policies or RULES:

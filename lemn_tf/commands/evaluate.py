@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lemn_tf import retention, runs
 from lemn_tf.commands import documents, maze, world
 from lemn_tf.commands.common import (
     add_scheduling_arguments,
+    figure_for,
     refuse,
     run_table,
     there,
@@ -54,19 +58,28 @@ class Evaluate:
 
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if the model or the data is missing, or an output file has no folder."""
-        from lemn_tf import runs
-
-        if runs.reads_stories(arguments.run) and not (arguments.qa or arguments.evidence):
-            _check_reader(arguments)
+        found = runs.about(arguments.run)
         there(arguments.data)
+        if found.cls == "Navigator":
+            maze.check_evaluate(arguments, found.world)
+        elif found.cls == "MemoryAgent":
+            world.check_evaluate(arguments)
+        elif found.documents or arguments.qa or arguments.evidence:
+            documents.check(arguments, arguments.run)
+        else:
+            _check_reader(arguments)
+        if arguments.policy:
+            check_rules([arguments.policy], [arguments.run])
         room_for(arguments.predictions)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        from lemn_tf import runs
         from lemn_tf.evaluation import with_rule
         from lemn_tf.experiments import babi
         from lemn_tf.navigation.agent import MemoryAgent
 
+        modules = arguments.modules or runs.config(arguments.run).get("modules", ())
+        for module in modules:  # they may register the world, and the policy
+            importlib.import_module(module)
         model = runs.load(arguments.run)
         if isinstance(model, MemoryAgent):
             return _evaluate_agent(arguments, model)
@@ -79,6 +92,17 @@ class Evaluate:
         renamings = arguments.renamings or 0
         result = babi.score(model, arguments.data, arguments.slots, stored, renamings)
         print(json.dumps(result) if arguments.json else sentence(result))
+
+
+def check_rules(policies: Sequence[str], names: Sequence[str]) -> None:
+    """Raises unless these runs answer questions, and can do so with each of the policies."""
+    found = {name: runs.check_reader(name) for name in names}
+    first, *others = found.values()
+    for policy in policies:
+        if policy not in [one.policy for one in others]:
+            retention.check_rule(policy, first.policy)
+        if policy in retention.FOR_WORDS and not first.documents:
+            raise ValueError(f"{policy} needs the words of documents: {names[0]} reads none")
 
 
 def _check_reader(arguments: argparse.Namespace) -> None:
@@ -145,28 +169,29 @@ class Compare:
 
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if the model or the data is missing, or an output file has no folder."""
-        from lemn_tf import runs
-
-        for name in arguments.runs:
-            runs.find(name)
+        check_rules(arguments.policies or [], arguments.runs)
         if not (arguments.data or arguments.qa or arguments.evidence):
             raise ValueError("say which stories to answer: --data F, or --qa F --evidence DIR")
         there(arguments.data)
-        room_for(arguments.figure)
-
-    def run(self, arguments: argparse.Namespace) -> int | None:
-        from rich.console import Console
-
-        from lemn_tf import retention, runs
-        from lemn_tf.evaluation import with_rule
-        from lemn_tf.seeing import figures
-        from lemn_tf.seeing.budgets import from_rows
-
         if arguments.qa or arguments.evidence:
             if arguments.jobs or arguments.ray:
                 raise ValueError(
                     "--jobs, --ray: for stories; documents are compared in one process"
                 )
+            for name in arguments.runs:
+                documents.check(arguments, name)
+        elif any(runs.about(name).documents for name in arguments.runs):
+            raise ValueError("questions about documents need both --qa F and --evidence DIR")
+        figure_for(arguments.figure)
+
+    def run(self, arguments: argparse.Namespace) -> int | None:
+        from rich.console import Console
+
+        from lemn_tf.evaluation import with_rule
+        from lemn_tf.seeing import figures
+        from lemn_tf.seeing.budgets import from_rows
+
+        if arguments.qa or arguments.evidence:
             documents.run_compare(arguments)
             return None
         models = {name: runs.load_reader(name) for name in arguments.runs}
@@ -174,7 +199,7 @@ class Compare:
         learned = {model.memory.policy.name for model in models.values()}
         asked = arguments.policies or ("fifo", "lifo", "uniform", "lru")
         others = [name for name in asked if name not in learned]
-        rules = [name for name in others if not retention.get(name).clairvoyant]  # shown anyway
+        rules = [name for name in others if not retention.facts(name).clairvoyant]  # shown anyway
         shown = {name: with_rule(first, name) for name in rules} | models
         stored = stores_questions(arguments.runs, arguments.store_questions)
         rows = self._rows(shown, arguments, stored)
@@ -238,8 +263,6 @@ def add_store_questions(parser: argparse.ArgumentParser) -> None:
 
 def stores_questions(names: list[str], asked: bool | None) -> bool:
     """Whether questions enter the stream: as the option says, or as these runs were trained."""
-    from lemn_tf import runs
-
     if asked is not None:
         return asked
     trained = {name: runs.config(name).get("store_questions", False) for name in names}

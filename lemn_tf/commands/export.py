@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lemn_tf.files import place_for
+
 
 class Export:
     """Writes a model as a SavedModel for TF Serving."""
@@ -29,7 +31,8 @@ class Export:
 
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
-        runs.find(arguments.model)
+        runs.about(arguments.model)
+        place_for(arguments.out.parent)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf import runs

@@ -15,7 +15,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lemn_tf.commands.common import amount, refuse, whole_number, whole_numbers
+from lemn_tf import runs
+from lemn_tf.commands.common import amount, refuse, there, usable, whole_number, whole_numbers
+from lemn_tf.files import room_for
+from lemn_tf.navigation.recipe import READERS, SLOTS
 
 if TYPE_CHECKING:
     from lemn_tf.navigation.navigator import Navigator
@@ -45,7 +48,7 @@ CHANGES: dict[str, tuple[Any, str]] = {
 def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `lemn data maze`."""
     add = parser.add_argument
-    add("--env", choices=("imaze", "single-indicator"), default="single-indicator")
+    add("--env", choices=tuple(SLOTS), default="single-indicator")
     add("--split", choices=("train", "test", "large"), help="how large random mazes are (train)")
     add("--count", type=whole_number(1), help="random mazes to make (default 100)")
     add("--seed", type=whole_number(0), help="of random mazes (default 0)")
@@ -53,15 +56,20 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="F", help="the file to write, JSON lines")
 
 
-def run_data(arguments: argparse.Namespace) -> None:
-    """Writes maps to a file."""
-    from lemn_tf.mazes import TRAIN_LENGTHS, imazes, random_mazes, save_jsonl
-
+def check_data(arguments: argparse.Namespace) -> None:
+    """Raises unless the options go with the kind of maze."""
     random = arguments.env == "single-indicator"
     for name in ("lengths",) if random else ("split", "count", "seed"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{name}: not meant for {arguments.env}")
-    if random:
+    room_for(arguments.out)
+
+
+def run_data(arguments: argparse.Namespace) -> None:
+    """Writes maps to a file."""
+    from lemn_tf.mazes import TRAIN_LENGTHS, imazes, random_mazes, save_jsonl
+
+    if arguments.env == "single-indicator":
         made = random_mazes(arguments.count or 100, arguments.seed or 0, arguments.split or "train")
     else:
         made = imazes(arguments.lengths or TRAIN_LENGTHS)
@@ -74,7 +82,7 @@ def run_data(arguments: argparse.Namespace) -> None:
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `lemn train maze`."""
-    parser.add_argument("--env", choices=("imaze", "single-indicator"), default="imaze")
+    parser.add_argument("--env", choices=tuple(SLOTS), default="imaze")
     parser.add_argument("--maps", metavar="F", help="maps to train on (single-indicator)")
     parser.add_argument(
         "--generated", type=whole_number(0), help="maps to generate (1000, or 0 with --maps)"
@@ -88,7 +96,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
         default=500,
         help="updates until new maps are generated",
     )
-    parser.add_argument("--reader", choices=("mqn", "frmqn"), default="mqn")
+    parser.add_argument("--reader", choices=READERS, default="mqn")
     parser.add_argument("--policy", default="st-lemn", help="retention policy")
     parser.add_argument("--slots", type=whole_number(1), help="N in the paper (4; mazes 5)")
     parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
@@ -103,6 +111,19 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     for name, (kind, text) in CHANGES.items():
         parser.add_argument("--" + name.replace("_", "-"), type=kind, help=text)
     parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def check_train(arguments: argparse.Namespace) -> None:
+    """Raises unless the policy is one for agents, and what the training starts from is there."""
+    usable(arguments.policy)
+    there(arguments.maps)
+    if arguments.maps and arguments.env == "imaze":
+        raise ValueError("--maps: imaze has no file of maps, it is made from its lengths")
+    random = arguments.env != "imaze"
+    if random and arguments.generated == 0 and not (arguments.maps or arguments.large):
+        raise ValueError("expected maps to train on: a file, or a number to generate")
+    if arguments.start_from:
+        runs.find(arguments.start_from)
 
 
 def run_train(arguments: argparse.Namespace) -> None:
@@ -158,23 +179,30 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def run_evaluate(arguments: argparse.Namespace, model: Navigator) -> None:
-    """Plays mazes with a trained agent and prints how many it solved."""
-    from lemn_tf.experiments import mazes
-
+def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
+    """The maze to play, for an agent that was trained in some; raises for what does not fit."""
     names = ("data", "slots", "policy", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("modules",), "agents of other worlds")
-    if arguments.env not in (None, *mazes.SLOTS):
-        raise ValueError(f"expected --env {' or '.join(mazes.SLOTS)}, got {arguments.env!r}")
+    if arguments.env not in (None, *SLOTS):
+        raise ValueError(f"expected --env {' or '.join(SLOTS)}, got {arguments.env!r}")
     if arguments.maps and arguments.lengths:
         raise ValueError("expected either lengths of I-Mazes or a file of maps, got both")
-    made_for = "imaze" if arguments.lengths else model.settings["world"]
-    env = arguments.env or ("single-indicator" if arguments.maps else made_for)
+    made_for = "imaze" if arguments.lengths else trained_in
+    env: str = arguments.env or ("single-indicator" if arguments.maps else made_for)
     if arguments.lengths and env != "imaze":
         raise ValueError("expected lengths with imaze only")
     if (arguments.maps or env == "imaze") and (arguments.count or arguments.seed is not None):
         raise ValueError("expected --count and --seed with generated random mazes only")
+    there(arguments.maps)
+    return env
+
+
+def run_evaluate(arguments: argparse.Namespace, model: Navigator) -> None:
+    """Plays mazes with a trained agent and prints how many it solved."""
+    from lemn_tf.experiments import mazes
+
+    env = check_evaluate(arguments, model.settings["world"])
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
     given = ("lengths", "maps", "count", "seed")

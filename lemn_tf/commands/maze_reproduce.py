@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lemn_tf.commands.common import add_table_arguments, run_table, whole_number, words
+from lemn_tf.commands.common import add_table_arguments, run_table, there, whole_number, words
 from lemn_tf.commands.maze import show_progress
+from lemn_tf.experiments.maze_cells import MazeCell, plan
+from lemn_tf.navigation.recipe import READERS, SLOTS
 
 
 def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `lemn reproduce maze`."""
-    parser.add_argument("--envs", type=words, default=["imaze", "single-indicator"])
-    parser.add_argument("--readers", type=words, default=["mqn", "frmqn"])
+    parser.add_argument("--envs", type=words, default=list(SLOTS))
+    parser.add_argument("--readers", type=words, default=list(READERS))
     parser.add_argument("--policies", type=words, default=["st-lemn", "fifo"])
     parser.add_argument("--seeds", type=whole_number(1), default=3, help="runs of each I-Maze row")
     parser.add_argument(
@@ -25,13 +27,19 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_arguments(parser, out="runs/maze")
 
 
+def cells_of(arguments: argparse.Namespace) -> list[MazeCell]:
+    """The runs that are asked for; raises if there are none such, or no file of maps."""
+    there(arguments.maps)
+    asked = ("envs", "readers", "policies", "seeds", "maze_seeds")
+    return plan(**{name: getattr(arguments, name) for name in asked})
+
+
 def run_reproduce(arguments: argparse.Namespace) -> int | None:
     """Runs what has no result yet, and writes the report."""
     from lemn_tf.experiments import maze_report, maze_table
 
     out, results = Path(arguments.out), Path(arguments.results)
-    asked = ("envs", "readers", "policies", "seeds", "maze_seeds")
-    cells = maze_table.plan(**{name: getattr(arguments, name) for name in asked})
+    cells = cells_of(arguments)
     table = maze_table.MazeTable(out, results, arguments.maps, arguments.frames, show_progress)
 
     def report() -> None:

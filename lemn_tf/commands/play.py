@@ -7,6 +7,7 @@ lemn play single-indicator-frmqn-st-lemn-5 --seed 3 --out video.gif
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf.commands.common import there, whole_number
@@ -42,8 +43,11 @@ class Play:
         """Raises if the agent, the file of maps or the folder for the film is missing."""
         from lemn_tf import runs
 
-        if runs.reads_stories(arguments.run):
-            raise ValueError(f"{arguments.run} answers questions: expected a maze agent")
+        cls = runs.about(arguments.run).cls
+        if cls != "Navigator":
+            raise ValueError(f"{arguments.run} is a {cls}: expected a maze agent")
+        if Path(arguments.out).suffix.lower() != ".gif":
+            raise ValueError(f"expected a file that ends in .gif, got {arguments.out!r}")
         given = [
             name for name in ("length", "seed", "maps") if getattr(arguments, name) is not None
         ]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from lemn_tf import runs
 from lemn_tf.commands.common import whole_numbers
 from lemn_tf.commands.trace import add_data_arguments, check_shown, subject_of
 
@@ -34,6 +35,9 @@ class Report:
         if Path(arguments.out).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"expected --out to end in .html, got {arguments.out!r}")
         check_shown(arguments.runs, arguments, arguments.out)
+        kinds = {(found.cls, found.documents) for found in map(runs.about, arguments.runs)}
+        if len(kinds) > 1:
+            raise ValueError("expected runs of one task in a report, got several")
 
     def run(self, arguments: argparse.Namespace) -> None:
         subjects = {name: subject_of(name, arguments) for name in arguments.runs}

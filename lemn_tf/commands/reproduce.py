@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from lemn_tf.commands import documents, maze_reproduce, world
-from lemn_tf.commands.common import add_table_arguments, run_table, whole_number, words
+from lemn_tf.commands.common import add_table_arguments, folders, run_table, whole_number, words
 from lemn_tf.experiments.babi_cells import ROWS, plan
+from lemn_tf.files import place_for
 
 
 class Reproduce:
@@ -43,9 +44,20 @@ class Reproduce:
         documents.add_triviaqa_arguments(tasks.add_parser("triviaqa", help=about))
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there are no such rows or columns."""
-        if arguments.task == "babi":
-            plan(arguments.rows, arguments.columns, arguments.seeds)
+        """Raises if there are no such rows or columns, or something to read from is missing."""
+        checks = {
+            "babi": self._check_babi,
+            "maze": maze_reproduce.cells_of,
+            "worlds": world.cells_of,
+            "documents": documents.check_reproduce,
+            "triviaqa": documents.check_triviaqa,
+        }
+        checks[arguments.task](arguments)
+        place_for(arguments.results, getattr(arguments, "out", None))
+
+    def _check_babi(self, arguments: argparse.Namespace) -> None:
+        folders(arguments.data)
+        plan(arguments.rows, arguments.columns, arguments.seeds)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         tasks = {

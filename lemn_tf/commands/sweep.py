@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lemn_tf.commands.common import VARIANTS, add_scheduling_arguments, run_table, whole_number
+from lemn_tf.commands.common import (
+    VARIANTS,
+    add_scheduling_arguments,
+    folders,
+    run_table,
+    whole_number,
+)
 from lemn_tf.commands.train import lengths
 from lemn_tf.experiments import babi_grid
+from lemn_tf.files import place_for
 
 
 def varied(text: str) -> tuple[str, list[str]]:
@@ -53,15 +60,17 @@ class Sweep:
         add("--cell", help=argparse.SUPPRESS)
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if there are no such settings."""
-        combined(arguments.param, arguments.seeds)
+        """Raises if there are no such settings, or nothing can be trained with them."""
+        folders(arguments.data)
+        place_for(arguments.out)
+        for cell in combined(arguments.param, arguments.seeds):
+            cell.check(arguments.phases)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi_sweep, babi_table
 
         cells = combined(arguments.param, arguments.seeds)
         table = babi_sweep.SweepTable(arguments.out, arguments.variant, arguments.phases)
-        table.check(cells)
         if not (arguments.cell or arguments.report_only):
             babi_table.prepare(table.out / "data", arguments.variant, arguments.data)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lemn_tf.commands.common import there, whole_number, whole_numbers
+from lemn_tf import runs
+from lemn_tf.commands.common import figure_for, folders, there, whole_number, whole_numbers
 from lemn_tf.files import room_for
 
 
@@ -34,7 +35,8 @@ class Trace:
         """Raises if no output was asked for, or the run, data or output folder is missing."""
         if arguments.out is None and arguments.why is None and arguments.figure is None:
             raise ValueError("say what to make: --out F, --figure F, or --why ITEM")
-        check_shown([arguments.run], arguments, arguments.out, arguments.figure)
+        check_shown([arguments.run], arguments, arguments.out)
+        figure_for(arguments.figure)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.seeing import figures, files
@@ -68,13 +70,20 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", type=whole_numbers(3), help=lengths)
 
 
-def check_shown(runs: Sequence[str], arguments: argparse.Namespace, *made: str | None) -> None:
+def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str | None) -> None:
     """Raises unless the runs, their data and the folders for the outputs exist."""
-    from lemn_tf.runs import find
-
-    for run in runs:
-        find(run)
+    for run in names:
+        found = runs.about(run)
+        if found.cls == "MemoryAgent":
+            raise ValueError(f"expected a maze agent or a model of streams; got {run}")
+        if found.cls != "Navigator" and arguments.data is None:
+            raise ValueError(f"say which data to show {run} with: --data F")
+        if found.cls != "Navigator" and arguments.lengths is not None:
+            raise ValueError(f"--lengths: for maze agents, and {run} is not one")
+        if found.documents and arguments.evidence is None:
+            raise ValueError(f"{run} reads documents: say where they are with --evidence DIR")
     there(arguments.data)
+    folders(arguments.evidence)
     room_for(*made)
 
 

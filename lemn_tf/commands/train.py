@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf import recipes
+from lemn_tf import recipes, retention
 from lemn_tf.commands import documents, maze, world
-from lemn_tf.commands.common import amount, there, whole_number, whole_numbers, words
+from lemn_tf.commands.common import amount, there, usable, whole_number, whole_numbers, words
+from lemn_tf.experiments.babi_settings import BabiSettings
+from lemn_tf.files import place_for
 
 if TYPE_CHECKING:
-    from lemn_tf.experiments import babi
     from lemn_tf.learning.workers import Workers
 
 OF_LEARNING = ("trainer", "entropy", "no_room", "sizes")
@@ -30,10 +31,7 @@ def lengths(text: str) -> dict[str, int]:
 
 def check_policy(name: str, arguments: argparse.Namespace) -> None:
     """Raises unless one can train with this policy and it can use the options given."""
-    from lemn_tf import retention
-
-    if retention.get(name).clairvoyant:
-        raise ValueError(f"{name} needs labels: expected a policy that works without them")
+    usable(name)
     for option in (*OF_LEARNING, *OF_POLICIES):
         given = getattr(arguments, option)
         if given is None or given is False or given == ():  # 0 is a value like any other
@@ -42,9 +40,9 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
             known
             for known in retention.names()
             if (
-                retention.get(known).learns
+                retention.facts(known).learns
                 if option in OF_LEARNING
-                else option in retention.find(known).options()
+                else option in retention.facts(known).options
             )
         ]
         if name not in fit:
@@ -52,25 +50,35 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
             raise ValueError(f"{flag}: meant for {', '.join(fit)}, got {name}")
 
 
-def check_options(arguments: argparse.Namespace) -> None:
-    """Raises unless the options fit each other and the recipe; needs nothing heavy."""
+def check_babi(arguments: argparse.Namespace) -> None:
+    """Raises unless the files are there, and the options fit each other and the recipe."""
+    there(arguments.train, arguments.valid, arguments.roles)
+    check_policy(arguments.policy, arguments)
     if arguments.roles and arguments.no_renaming:
         raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
     if arguments.sizes and arguments.driver:
         raise ValueError("--driver: plays with one size of memory, but --sizes was given too")
-    recipe = recipes.chosen(arguments.recipe, arguments.trainer)
-    for phase in recipes.get(recipe, arguments.trainer, arguments.phases):
-        recipes.check_shards(arguments.shards or 1, phase.batch_size)
+    shards = shards_for(arguments, arguments.workers or 1)
+    for phase in settings_from(arguments).phases():
+        recipes.check_shards(shards, phase.batch_size)
 
 
-def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
+def shards_for(arguments: argparse.Namespace, count: int) -> int:
+    """The parts of a batch for so many workers; raises unless they can share them."""
+    if arguments.driver and count > 1:
+        raise ValueError("--driver: draws on its own, so it cannot go with several workers")
+    shards = arguments.shards or max(2, count)
+    if shards % count:
+        raise ValueError(f"expected shards that {count} workers can share, got {shards}")
+    return shards
+
+
+def settings_from(arguments: argparse.Namespace) -> BabiSettings:
     """The settings that the options ask for."""
-    from lemn_tf.experiments import babi
-
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
-    names = [field.name for field in dataclasses.fields(babi.BabiSettings)]
+    names = [field.name for field in dataclasses.fields(BabiSettings)]
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     given |= {"rename": not arguments.no_renaming, "room": not arguments.no_room}
     given |= {"competent": arguments.competent or None}
@@ -78,7 +86,7 @@ def settings_from(arguments: argparse.Namespace) -> babi.BabiSettings:
         del given["units"]
     else:
         given["wider"] = None
-    settings = babi.BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
+    settings = BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
     return settings.lasting(arguments.episodes) if arguments.episodes else settings
 
 
@@ -141,10 +149,15 @@ class Train:
         world.add_train_arguments(tasks.add_parser("world", help="any Gymnasium environment"))
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises if files to read stories from are missing, or options do not fit each other."""
-        if arguments.task == "babi":
-            there(arguments.train, arguments.valid, arguments.roles)
-            check_options(arguments)
+        """Raises if something to read from is missing, or options do not fit each other."""
+        checks = {
+            "babi": check_babi,
+            "documents": documents.check_train,
+            "maze": maze.check_train,
+            "world": world.check_train,
+        }
+        checks[arguments.task](arguments)
+        place_for(arguments.out)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi, crew
@@ -154,14 +167,8 @@ class Train:
             others[arguments.task].run_train(arguments)
             return None
         settings, out = settings_from(arguments), Path(arguments.out)
-        # Report errors in the request before any file is read.
-        check_policy(settings.policy, arguments)
-        count = crew.size(arguments.workers)
-        if settings.driver and count > 1:
-            raise ValueError("--driver: draws on its own, so it cannot go with several workers")
-        shards = arguments.shards or max(2, count)
-        if shards % count:
-            raise ValueError(f"expected shards that {count} workers can share, got {shards}")
+        count = crew.size(arguments.workers)  # TF_CONFIG has a say in it
+        shards = shards_for(arguments, count)
         for phase in settings.phases():
             recipes.check_shards(shards, phase.batch_size)
         with crew.gathered(count, arguments.given, out) as workers:
@@ -171,7 +178,7 @@ class Train:
                 self._lead(settings, out, shards, workers)
         return None
 
-    def _lead(self, settings: babi.BabiSettings, out: Path, shards: int, workers: Workers) -> None:
+    def _lead(self, settings: BabiSettings, out: Path, shards: int, workers: Workers) -> None:
         """Trains, as the only or the first worker."""
         from lemn_tf.commands.progress import Bar, plan
         from lemn_tf.experiments import babi

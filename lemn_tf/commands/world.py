@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lemn_tf import runs
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import (
     add_table_arguments,
     refuse,
     run_table,
+    usable,
     whole_number,
     words,
 )
+from lemn_tf.experiments.worlds_cells import EXAMS, ROWS, WorldCell, plan
 
 if TYPE_CHECKING:
     from lemn_tf.navigation.agent import MemoryAgent
@@ -55,6 +60,32 @@ def add_import(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--import", dest="modules", action="append", metavar="MODULE", help=about)
 
 
+def check_train(arguments: argparse.Namespace) -> None:
+    """Raises unless policy and world are known; what is imported first may add to both."""
+    check_modules(arguments.modules or ())
+    if not arguments.modules:
+        usable(arguments.policy)
+        check_world(arguments.env)
+
+
+def check_modules(modules: Sequence[str]) -> None:
+    """Raises unless there are such modules, without importing them."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:  # of a package that it would be in
+            found = None
+        if found is None:
+            raise ValueError(f"--import: there is no module {module!r}")
+
+
+def check_world(env: str) -> None:
+    """Raises unless there is such a world, as far as that is known without its own package."""
+    from lemn_tf.navigation import adapters
+
+    adapters.check(env)
+
+
 def run_train(arguments: argparse.Namespace) -> None:
     """Trains an agent, or goes on with a run that was stopped."""
     from lemn_tf.experiments import worlds
@@ -82,11 +113,8 @@ def show_progress(line: dict[str, Any]) -> None:
     )
 
 
-def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
-    """Plays episodes of a world with a trained agent, and prints what they came to."""
-    from lemn_tf import runs
-    from lemn_tf.experiments import worlds
-
+def check_evaluate(arguments: argparse.Namespace) -> str:
+    """The world to play; raises if there is none, or for options that are not for such agents."""
     names = ("data", "slots", "policy", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("lengths", "maps"), "agents that walk mazes")
@@ -94,6 +122,18 @@ def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
     env = arguments.env or made.get("env")
     if env is None:
         raise ValueError("say which world to play: --env ENV_ID")
+    modules = arguments.modules or made.get("modules", ())
+    check_modules(modules)
+    if not modules:
+        check_world(env)
+    return env
+
+
+def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
+    """Plays episodes of a world with a trained agent, and prints what they came to."""
+    from lemn_tf.experiments import worlds
+
+    made, env = runs.config(arguments.run), check_evaluate(arguments)
     if arguments.temperature is not None:
         agent = agent.playing_at(arguments.temperature)
     modules = arguments.modules or made.get("modules", ())
@@ -119,14 +159,18 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_arguments(parser, out="runs/worlds")
 
 
+def cells_of(arguments: argparse.Namespace) -> list[WorldCell]:
+    """The trainings that are asked for; raises if there are none such."""
+    if arguments.presets:
+        raise ValueError("--presets: no agent of these worlds is a preset")
+    return plan(arguments.envs or list(EXAMS), arguments.rows or list(ROWS), arguments.seeds)
+
+
 def run_reproduce(arguments: argparse.Namespace) -> int | None:
     """Runs what has no result yet, and writes the report."""
     from lemn_tf.experiments import worlds_table as exam
 
-    if arguments.presets:
-        raise ValueError("--presets: no agent of these worlds is a preset")
-    asked = arguments.envs or list(exam.EXAMS), arguments.rows or list(exam.ROWS)
-    cells = exam.plan(*asked, arguments.seeds)
+    cells = cells_of(arguments)
     table = exam.WorldTable(arguments.out, arguments.results, arguments.frames, show_progress)
 
     def report() -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from lemn_tf import retention
 from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.recipes import Phase
 
@@ -73,6 +74,37 @@ class SweepCell:
     def name(self) -> str:
         told = [*(f"{name}={value}" for name, value in self.values), f"seed{self.seed}"]
         return re.sub(r"[^\w.=-]+", "-", "_".join(told))
+
+    def settings(self, train: str, valid: str, lengths: Mapping[str, int]) -> BabiSettings:
+        """How it is trained.
+
+        Args:
+            train, valid: files of stories.
+            lengths: other lengths of phases, by name.
+        """
+        values = dict(self.values)
+        length = values.pop(LENGTH, None)
+        own = {field.name for field in dataclasses.fields(BabiSettings)}
+        settings = BabiSettings(
+            train=train,
+            valid=valid,
+            seed=self.seed,
+            episodes=dict(lengths),
+            changes={name: value for name, value in values.items() if name not in own},
+            **{name: value for name, value in values.items() if name in own},  # type: ignore[arg-type]
+        )
+        return settings.lasting(int(length)) if length else settings
+
+    def check(self, lengths: Mapping[str, int]) -> None:
+        """Raises unless it can be trained."""
+        settings = self.settings("", "", lengths)
+        if retention.facts(settings.policy).clairvoyant:
+            raise ValueError(f"{settings.policy} goes by labels: expected another policy")
+        if settings.slots < 1:
+            raise ValueError(f"{self.label}: expected at least one slot")
+        for phase in settings.phases():
+            if phase.batch_size % phase.rollouts:
+                raise ValueError(f"{self.label}: rollouts do not divide {phase.batch_size}")
 
 
 def grid(values: Mapping[str, Sequence[Value]], seeds: int) -> list[SweepCell]:

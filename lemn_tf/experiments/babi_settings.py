@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from lemn_tf import recipes
+from lemn_tf import recipes, retention
 from lemn_tf.recipes import Phase
 
 
@@ -72,9 +72,7 @@ class BabiSettings:
     @property
     def learns(self) -> bool:
         """Whether the policy has anything to learn."""
-        from lemn_tf import retention  # loads TensorFlow: not for a look at the fields
-
-        return retention.get(self.policy).learns
+        return retention.facts(self.policy).learns
 
     @property
     def chosen(self) -> str:
@@ -99,9 +97,7 @@ class BabiSettings:
 
     def phases(self) -> tuple[Phase, ...]:
         """What is trained in which order."""
-        from lemn_tf import retention
-
-        changes = recipes.suited(self.chosen, retention.get(self.policy)) | self.changes
+        changes = recipes.suited(self.chosen, retention.facts(self.policy)) | self.changes
         changes |= {"sizes": tuple(self.sizes)} if self.sizes else {}
         phases = recipes.get(self.chosen, self.trainer, self.episodes, self._size, **changes)
         if self.window is not None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lemn_tf import retention
 from lemn_tf.experiments import babi, babi_table
-from lemn_tf.experiments.babi_grid import LENGTH, SweepCell
+from lemn_tf.experiments.babi_grid import SweepCell
 from lemn_tf.experiments.cells import Table
 from lemn_tf.files import write_atomically
 from lemn_tf.tables import Table as Rows
@@ -36,28 +34,7 @@ class SweepTable(Table[SweepCell]):
 
     def settings(self, cell: SweepCell) -> babi.BabiSettings:
         """How a cell is trained."""
-        values = dict(cell.values)
-        length = values.pop(LENGTH, None)
-        own = {field.name for field in dataclasses.fields(babi.BabiSettings)}
-        settings = babi.BabiSettings(
-            train=str(self.data("train")),
-            valid=str(self.data("valid")),
-            seed=cell.seed,
-            episodes=self.lengths,
-            changes={name: value for name, value in values.items() if name not in own},
-            **{name: value for name, value in values.items() if name in own},  # type: ignore[arg-type]
-        )
-        return settings.lasting(int(length)) if length else settings
-
-    def check(self, cells: Sequence[SweepCell]) -> None:
-        """Raises unless every cell can be trained, before any is."""
-        for cell in cells:
-            settings = self.settings(cell)
-            if retention.get(settings.policy).clairvoyant:
-                raise ValueError(f"{settings.policy} goes by labels: expected another policy")
-            for phase in settings.phases():
-                if phase.batch_size % phase.rollouts:
-                    raise ValueError(f"{cell.label}: rollouts do not divide {phase.batch_size}")
+        return cell.settings(str(self.data("train")), str(self.data("valid")), self.lengths)
 
     def is_current(self, cell: SweepCell, record: dict[str, Any]) -> bool:
         wanted = json.loads(json.dumps(babi_table.told(self.settings(cell))))

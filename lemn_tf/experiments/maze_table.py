@@ -1,71 +1,16 @@
-"""The paper's maze experiments as a table: its runs, how one is trained, and how it is scored."""
+"""The paper's maze experiments as a table: how a run is trained, and how it is scored."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lemn_tf.experiments.agent_runs import Show
 from lemn_tf.experiments.agent_table import AgentTable
-from lemn_tf.experiments.mazes import SLOTS, MazeSettings, maze_settings, score_agent, train_agent
-from lemn_tf.navigation.navigator import READERS, Navigator
-
-
-@dataclasses.dataclass(frozen=True)
-class MazeCell:
-    """One run: environment, reader, policy, seed."""
-
-    env: str
-    reader: str
-    policy: str
-    seed: int
-
-    @property
-    def slots(self) -> int:
-        """The size of the memory."""
-        return SLOTS[self.env]
-
-    @property
-    def row(self) -> str:
-        """The name that all seeds share."""
-        return f"{self.env}-{self.reader}-{self.policy}-{self.slots}"
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
-        return f"{self.row}-seed{self.seed}"
-
-
-def plan(
-    envs: Sequence[str] = tuple(SLOTS),
-    readers: Sequence[str] = tuple(READERS),
-    policies: Sequence[str] = ("st-lemn", "fifo"),
-    seeds: int = 3,
-    maze_seeds: int = 1,
-) -> list[MazeCell]:
-    """The runs of a table, those of the first environment first.
-
-    Args:
-        envs: some of "imaze" and "single-indicator".
-        readers: some of "mqn" and "frmqn".
-        policies: names of retention policies.
-        seeds: runs of each row of the I-Maze.
-        maze_seeds: runs of each row of the random mazes.
-    """
-    for what, values, known in (("envs", envs, SLOTS), ("readers", readers, READERS)):
-        unknown = [one for one in values if one not in known]
-        if unknown:
-            raise ValueError(f"expected {what} among {', '.join(known)}, got {unknown}")
-    return [
-        MazeCell(env, reader, policy, seed)
-        for env in envs
-        for seed in range(seeds if env == "imaze" else maze_seeds)
-        for reader in readers
-        for policy in policies
-    ]
+from lemn_tf.experiments.maze_cells import MazeCell
+from lemn_tf.experiments.mazes import MazeSettings, maze_settings, score_agent, train_agent
+from lemn_tf.navigation.navigator import Navigator
 
 
 class MazeTable(AgentTable[MazeCell]):

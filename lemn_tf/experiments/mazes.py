@@ -25,14 +25,12 @@ from lemn_tf.mazes import (
 )
 from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.learning import Learner
-from lemn_tf.navigation.navigator import READERS, Navigator
-from lemn_tf.navigation.recipe import AGENT_RECIPES, Recipe
+from lemn_tf.navigation.navigator import Navigator
+from lemn_tf.navigation.recipe import AGENT_RECIPES, READERS, SLOTS, Recipe
 from lemn_tf.navigation.training import AgentTrainee
 from lemn_tf.navigation.video import episode, pictures
 from lemn_tf.pipelines.frames import Course, cut, updates
 
-SLOTS = {"imaze": 4, "single-indicator": 5}
-"""The environments, and the size of the memory in the paper's experiments with each."""
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
 

@@ -9,6 +9,7 @@ None of the packages is needed by anything else; docs/worlds.md says how to inst
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -106,4 +107,30 @@ ADAPTERS: dict[str, Callable[[str], gymnasium.Env]] = {
     "MiniGrid-": minigrid,
     "bsuite/": bsuite,
 }
-"""By how an id begins."""
+"""By how an id begins; each is named after its package."""
+
+
+def unknown(error: gymnasium.error.Error) -> ValueError:
+    """What to say of a world that Gymnasium does not know."""
+    return ValueError(f"{error} If another package has it, say --import MODULE")
+
+
+def check(env: str) -> None:
+    """Raises unless there is such a world, or for that of another package unless that is there.
+
+    Example:
+
+    >>> check("CartPole-v1")
+    >>> check("CartPoll-v1")
+    Traceback (most recent call last):
+    ValueError: Environment `CartPoll` doesn't exist... say --import MODULE
+    """
+    package = next((one.__name__ for start, one in ADAPTERS.items() if env.startswith(start)), None)
+    if package is not None:
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"no module named {package!r}", name=package)
+        return
+    try:
+        gymnasium.spec(env)
+    except gymnasium.error.Error as error:
+        raise unknown(error) from error

@@ -113,6 +113,10 @@ AGENT_RECIPES = {
     ("single-indicator", "frmqn"): _MAZE,
 }
 """The recipes by environment and reader."""
+READERS = tuple(dict.fromkeys(reader for _, reader in AGENT_RECIPES))
+"""The readers of maze agents."""
+SLOTS = {"imaze": 4, "single-indicator": 5}
+"""The mazes, and the size of the memory in the paper's experiments with each."""
 WORLD_RECIPE = Recipe(
     frames=1_000_000,
     learning_rate=2e-3,

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.navigation import observations
-from lemn_tf.navigation.adapters import ADAPTERS
+from lemn_tf.navigation.adapters import ADAPTERS, unknown
 from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.learning import Learner, judged
 from lemn_tf.pipelines.frames import buckets
@@ -64,7 +64,7 @@ def make(env: str, rows: int = 1, modules: Sequence[str] = ()) -> gymnasium.vect
         else:
             envs = gymnasium.make_vec(env, rows)
     except gymnasium.error.Error as error:
-        raise ValueError(f"{error} If another package has it, say --import MODULE") from error
+        raise unknown(error) from error
     return envs
 
 

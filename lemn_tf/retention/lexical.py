@@ -20,6 +20,10 @@ BUCKETS = 1024
 class _Lexical(RetentionPolicy):
     """Their base class: extracts the words of the candidates."""
 
+    @property
+    def learns(self) -> bool:
+        return False  # it overrides `build`, but only to check a shape
+
     def meet(self, reader):
         if not hasattr(reader, "lexical"):
             raise ValueError(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lemn_tf import cli
+from lemn_tf import cli, retention
 from lemn_tf.experiments import worlds
 
 
@@ -25,6 +25,25 @@ def test_what_was_trained_can_be_played(run, capsys):
     assert (told["env"], told["return"], told["episodes"]) == ("CartPole-v1", 8.0, 3)
     assert cli.main(["evaluate", run, "--count", "3", "--env", "CartPole-v1"]) == 0
     assert "return 8.000 (8.000 to 8.000), above 0 in 100.0% of 3" in capsys.readouterr().out
+
+
+def test_a_policy_from_a_module_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gist_of_it.py").write_text(
+        "import tensorflow as tf\n"
+        "from lemn_tf import RetentionPolicy, retention\n"
+        "@retention.register('gist-of-it')\n"
+        "class GistOfIt(RetentionPolicy):\n"
+        "    def score(self, seen, cells, carry):\n"
+        "        return self.opinion(-tf.norm(cells.vectors, axis=-1))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(retention, "_POLICIES", dict(retention._POLICIES))
+    out = str(tmp_path / "run")
+    small = "--slots 2 --units 8 --validation 2 --longest 8 --frames 40 --episodes 3"
+    asked = f"train world --env CartPole-v1 --import gist_of_it --policy gist-of-it {small}"
+    assert cli.main([*asked.split(), "--validate-every", "1", "--out", out]) == 0
+    assert cli.main(["evaluate", out, "--count", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["policy"] == "gist-of-it"
 
 
 @pytest.mark.parametrize(

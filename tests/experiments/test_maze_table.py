@@ -5,11 +5,11 @@ import json
 import shlex
 
 import keras
-import pytest
 
 from lemn_tf.commands.maze_reproduce import add_reproduce_arguments, run_reproduce
 from lemn_tf.experiments import maze_table
-from lemn_tf.experiments.maze_table import MazeCell, MazeTable, plan
+from lemn_tf.experiments.maze_cells import MazeCell, plan
+from lemn_tf.experiments.maze_table import MazeTable
 from lemn_tf.navigation.navigator import Navigator
 
 
@@ -17,15 +17,6 @@ def parse(text):
     parser = argparse.ArgumentParser()
     add_reproduce_arguments(parser)
     return parser.parse_args(shlex.split(text))
-
-
-def test_the_plan():
-    names = [cell.name for cell in plan(seeds=2)]
-    assert "imaze-mqn-st-lemn-4-seed1" in names
-    assert "single-indicator-frmqn-fifo-5-seed0" in names
-    assert len(names) == len(set(names)) == 12
-    with pytest.raises(ValueError, match=r"expected readers among mqn, frmqn, got .'dqn'."):
-        plan(readers=["dqn"])
 
 
 def test_cells_are_trained_by_the_recipe_of_their_row(tmp_path):

@@ -69,6 +69,16 @@ def test_the_built_in_policies_say_what_they_are():
         assert learning(policy) == (name in learned, name in learned)
 
 
+def test_what_is_known_of_a_policy_is_what_its_class_says(names):
+    retention.register("holding")(Holding)
+    for name in retention.names():
+        policy, facts = retention.get(name), retention.facts(name)
+        assert (policy.learns, policy.clairvoyant) == (facts.learns, facts.clairvoyant)
+        assert (type(policy).options(), policy.suited) == (facts.options, facts.suited)
+    assert retention.find("holding") is Holding
+    assert retention.facts("holding") == (True, False, ("width",), {})
+
+
 def test_whoever_has_weights_learns():
     assert learning(Plain()) == (False, False)
     assert learning(Holding()) == (True, True)
