@@ -17,7 +17,7 @@ from pathlib import Path
 from bench_documents import DOCUMENTS, QUESTIONS, make
 
 from lemn_tf.experiments.documents_reader import SLOTS, SpanTrainer, optimizer, with_memories
-from lemn_tf.experiments.documents_scoring import answer
+from lemn_tf.experiments.documents_reading import Reading
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import spans
 from lemn_tf.readers import LiteReader
@@ -56,8 +56,8 @@ def main(updates: int = 50) -> None:
         known = WordList(words.vocabulary, words.buckets)
         known.set_idf(idf)
         model = StreamReader(reader, 10, "fifo", known)
-        answer(model, collection)
-        show("evaluation", counts["kept"], lambda: answer(model, collection), 1_000)
+        Reading(model, collection).answer(model)
+        show("evaluation", counts["kept"], lambda: Reading(model, collection).answer(model), 1_000)
 
 
 if __name__ == "__main__":

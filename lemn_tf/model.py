@@ -142,13 +142,19 @@ class StreamReader(RetentionTrainer):
         """After each step, tells the policy what the reader attended to in questions asked then."""
         queries = self.reader.ask(episode["questions"])
 
-        def after_step(t, state):
+        def asked(state, now):
             codes = self.reader.encode(state.entries)[:, None]
             shape = tf.concat([tf.shape(queries)[:2], tf.shape(state.ids)[1:]], 0)
             ids = tf.broadcast_to(state.ids[:, None], shape)
             attention = self.reader.read(queries, codes, ids).attention
-            now = (episode["ask_at"] == t + 1)[..., None]
-            return self.memory.attend(state, tf.reduce_max(tf.where(now, attention, 0.0), axis=1))
+            return tf.reduce_max(tf.where(now[..., None], attention, 0.0), axis=1)
+
+        def after_step(t, state):
+            now = episode["ask_at"] == t + 1
+            nothing = tf.zeros(tf.shape(state.ids))  # nobody reads unless a question is asked now
+            attention = tf.cond(tf.reduce_any(now), lambda: asked(state, now), lambda: nothing)
+            attention.set_shape(state.ids.shape)
+            return self.memory.attend(state, attention)
 
         return after_step
 

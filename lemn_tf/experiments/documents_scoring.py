@@ -8,111 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from lemn_tf.episode import by_question
 from lemn_tf.experiments import triviaqa_scoring as official
-from lemn_tf.experiments.documents_evidence import with_arrival
-from lemn_tf.experiments.documents_words import words_of
+from lemn_tf.experiments.documents_reading import Answered, Reading
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
-from lemn_tf.pipelines import spans as pipeline
-
-
-@dataclasses.dataclass(frozen=True)
-class Answered:
-    """The answer to one question from one document.
-
-    Attributes:
-        question: index into the collection's questions.
-        document: index of the document.
-        text: the answer.
-        place: byte offsets of it in the document.
-        slot: of the document that it stands in.
-        confidence: its probability.
-        in_memory: whether a right answer was in memory.
-        held: whether the document holds one at all.
-    """
-
-    question: int
-    document: int
-    text: str
-    place: tuple[int, int]
-    slot: int
-    confidence: float
-    in_memory: bool
-    held: bool
-
-
-def answer(
-    model: StreamReader, collection: files.Collection, slots: int | None = None, batch_size: int = 4
-) -> list[Answered]:
-    """Answers every question from each of its documents, read into memory slot by slot.
-
-    Args:
-        model: of documents.
-        collection: what to read.
-        slots: another size of the memory.
-        batch_size: documents at a time.
-    """
-    words, idf = words_of(model)
-    reader, aware = model.reader, model.memory.policy.question_aware
-    # An answer is in memory however long it is, if it lies within a slot.
-    layout = pipeline.Layout(slot_words=reader.words, longest=reader.words)
-    data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
-    if reader.slot:
-        data = data.map(with_arrival)
-
-    def run(batch):
-        episode = by_question(batch) if aware else batch
-        if model.clairvoyant:  # any place that holds an answer will do: the newest is kept longest
-            episode = {**episode, "support": episode["answers"][..., 0]}
-        _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
-        said = model.answer(episode, kept)
-        best = reader.best(said)
-        found = tf.reduce_any(
-            (episode["answers"][..., 0, None] == tf.cast(kept, tf.int32)[..., None, :])
-            & (episode["answers"][..., 0, None] >= 0),
-            axis=[-2, -1],
-        )
-        shape = tf.shape(batch["ask_at"])
-        told = {**best._asdict(), "found": found}
-        return {name: tf.reshape(leaf, shape) for name, leaf in told.items()}
-
-    run = tf.function(run, autograph=False, reduce_retracing=True)
-    answered: list[Answered] = []
-    for batch in data:
-        told = {name: leaf.numpy() for name, leaf in run(batch).items()}
-        answered += _rows(collection, {k: v.numpy() for k, v in _flat(batch).items()}, told)
-    return answered
-
-
-def _flat(batch: dict[str, Any]) -> dict[str, tf.Tensor]:
-    return {name: batch[name] for name in ("document", "question", "offsets", "reach")}
-
-
-def _rows(collection, batch, told) -> list[Answered]:
-    """What came of one batch, question by question."""
-    rows = []
-    for row, document in enumerate(batch["document"]):
-        text = collection[int(document)]
-        for q in np.flatnonzero(batch["question"][row] >= 0):
-            slot, start, end = (int(told[name][row, q]) for name in ("slot", "start", "end"))
-            offsets = batch["offsets"][row, max(slot, 0)]
-            place = (int(offsets[start, 0]), int(offsets[end, 1])) if slot >= 0 else (0, 0)
-            rows.append(
-                Answered(
-                    question=int(batch["question"][row, q]),
-                    document=int(document),
-                    text=text.between(*place),
-                    place=place,
-                    slot=slot,
-                    confidence=float(told["confidence"][row, q]),
-                    in_memory=bool(told["found"][row, q]),
-                    held=bool(batch["reach"][row, q] >= 1),
-                )
-            )
-    return rows
 
 
 def by_key(
@@ -226,6 +126,7 @@ def score(
     qa: str | os.PathLike,
     evidence: str | os.PathLike,
     slots: int | None = None,
+    reading: Reading | None = None,
 ) -> Result:
     """Answers every question of a file.
 
@@ -234,9 +135,11 @@ def score(
         qa: question file in TriviaQA's format; without answers there are predictions only.
         evidence: folder of its documents.
         slots: another size of the memory.
+        reading: of the same file by the same reader, if several policies or sizes are scored.
     """
-    collection = files.read(qa, evidence)
-    answers = by_key(collection, answer(model, collection, slots), collection.domains[0])
+    reading = reading or Reading(model, files.read(qa, evidence))
+    collection = reading.collection
+    answers = by_key(collection, reading.answer(model, slots), collection.domains[0])
     predictions = {
         key: official.merge((one.text, one.confidence) for one in several)
         for key, several in answers.items()

@@ -17,6 +17,7 @@ import numpy as np
 from lemn_tf.seeing.files import DIGITS
 from lemn_tf.seeing.recording import Seen, Words
 
+SPACE = np.uint8(ord(" "))
 Bytes = np.ndarray
 """`[R, W]` uint8: R pieces of text of the same width."""
 
@@ -55,15 +56,15 @@ def _steps(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
     rows = batch * longest
     evicted = np.take_along_axis(d.ids, d.slot[..., None].astype(np.int64), -1)
     times = np.broadcast_to(np.arange(longest), d.slot.shape)
-    parts = [
-        *(_said('{"t": ', rows), _whole(times.reshape(rows, 1))),
-        *(_said(', "ids": [', rows), _whole(d.ids.reshape(rows, -1))),
-        *(_said('], "keep": [', rows), _shares(d.keep.reshape(rows, -1))),
-        *(_said('], "slot": ', rows), _whole(d.slot.reshape(rows, 1))),
-        *(_said(', "evicted": ', rows), _whole(evicted.reshape(rows, 1))),
-        *(_said(', "margin": ', rows), _shares(d.margin.reshape(rows, 1))),
-        *(_said(', "free": ', rows), _either(d.free.ravel(), "true", "false")),
-        *(_said(', "runner_up": ', rows), _whole(seen.runner_up().reshape(rows, 1))),
+    parts: list[str | Bytes] = [
+        *('{"t": ', _whole(times.reshape(rows, 1))),
+        *(', "ids": [', _whole(d.ids.reshape(rows, -1))),
+        *('], "keep": [', _shares(d.keep.reshape(rows, -1))),
+        *('], "slot": ', _whole(d.slot.reshape(rows, 1))),
+        *(', "evicted": ', _whole(evicted.reshape(rows, 1))),
+        *(', "margin": ', _shares(d.margin.reshape(rows, 1))),
+        *(', "free": ', _either(d.free.ravel(), "true", "false")),
+        *(', "runner_up": ', _whole(seen.runner_up().reshape(rows, 1))),
     ]
     for name, key in (("items", "text"), ("pictures", "picture"), ("kinds", "kind")):
         if getattr(words, name):
@@ -71,10 +72,10 @@ def _steps(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
     attention = seen.next_attention()
     if attention is not None:
         weights = _shares(attention[0].reshape(rows, -1))
-        told = np.concatenate([_said(', "attention": [', rows), weights, _said("]", rows)], axis=1)
-        told[~attention[1].ravel()] = ord(" ")
+        told = _side_by_side([', "attention": [', weights, "]"])
+        told[~attention[1].ravel()] = SPACE
         parts.append(told)
-    return np.concatenate([*parts, _ending(np.repeat(np.asarray(episodes), longest))], axis=1)
+    return _side_by_side([*parts, *_ending(np.repeat(np.asarray(episodes), longest))])
 
 
 def _questions(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
@@ -83,42 +84,50 @@ def _questions(seen: Seen, words: Words, episodes: Sequence[int]) -> Bytes:
     rows = batch * count
     never = np.where(seen.ask_at < 0, np.iinfo(np.int32).max, seen.ask_at)
     number = 1 + np.argsort(np.argsort(never, axis=1, kind="stable"), axis=1, kind="stable")
-    parts = [
-        *(_said('{"question": ', rows), _whole(number.reshape(rows, 1))),
-        *(_said(', "at": ', rows), _whole(seen.ask_at.reshape(rows, 1))),
-        *(_said(', "ids": [', rows), _whole(seen.kept.reshape(rows, -1)), _said("]", rows)),
+    parts: list[str | Bytes] = [
+        *('{"question": ', _whole(number.reshape(rows, 1))),
+        *(', "at": ', _whole(seen.ask_at.reshape(rows, 1))),
+        *(', "ids": [', _whole(seen.kept.reshape(rows, -1)), "]"),
     ]
     if seen.attention is not None:
-        weights = _shares(seen.attention.reshape(rows, -1))
-        parts += [_said(', "attention": [', rows), weights, _said("]", rows)]
+        parts += [', "attention": [', _shares(seen.attention.reshape(rows, -1)), "]"]
     names = (("questions", "text"), ("answers", "answer"), ("expected", "expected"))
     for name, key in names:
         if getattr(words, name):
             parts.append(_texts(key, _laid_out(getattr(words, name), batch, count)))
     if seen.right is not None:
-        parts += [_said(', "right": ', rows), _either(seen.right.ravel(), "true", "false")]
+        parts += [', "right": ', _either(seen.right.ravel(), "true", "false")]
     if seen.probability is not None:
-        shares = _shares(seen.probability.reshape(rows, 1))
-        parts += [_said(', "probability": ', rows), shares]
+        parts += [', "probability": ', _shares(seen.probability.reshape(rows, 1))]
     if seen.support is not None:
-        parts += [_said(', "support": [', rows), _some(seen.support.reshape(rows, -1))]
-        parts.append(_said("]", rows))
-    return np.concatenate([*parts, _ending(np.repeat(np.asarray(episodes), count))], axis=1)
+        parts += [', "support": [', _some(seen.support.reshape(rows, -1)), "]"]
+    return _side_by_side([*parts, *_ending(np.repeat(np.asarray(episodes), count))])
 
 
 # -- pieces ---------------------------------------------------------------------------------------
 
 
-def _said(text: str, rows: int) -> Bytes:
-    """The same words in every row."""
-    return np.broadcast_to(np.frombuffer(text.encode(), np.uint8), [rows, len(text)])
+def _side_by_side(parts: Sequence[str | Bytes]) -> Bytes:
+    """Pieces of every row, and between them words that are the same in all rows."""
+    rows = next(len(part) for part in parts if not isinstance(part, str))
+    width = [len(part) if isinstance(part, str) else part.shape[1] for part in parts]
+    blank = "".join(
+        part if isinstance(part, str) else " " * wide
+        for part, wide in zip(parts, width, strict=True)
+    )
+    made = np.empty([rows, len(blank)], np.uint8)
+    made[:] = np.frombuffer(blank.encode("ascii"), np.uint8)
+    for part, wide, end in zip(parts, width, np.cumsum(width), strict=True):
+        if not isinstance(part, str):
+            made[:, end - wide : end] = part
+    return made
 
 
 def _bytes(strings: Sequence[bytes] | np.ndarray) -> Bytes:
     """Strings of equal width, padded with spaces."""
     array = np.asarray(strings, "S")
     rows = array.view(np.uint8).reshape(len(array), -1)
-    return np.where(rows == 0, np.uint8(ord(" ")), rows)
+    return np.where(rows == 0, SPACE, rows)
 
 
 def _either(which: np.ndarray, yes: str, no: str) -> Bytes:
@@ -154,7 +163,7 @@ def _whole(values: np.ndarray) -> Bytes:
 def _listed(cells: np.ndarray) -> Bytes:
     """`[R, M, W]` -> `[R, M W]`, without the comma behind the last."""
     last = cells[:, -1:]
-    last[last == ord(",")] = ord(" ")
+    last[last == ord(",")] = SPACE
     return cells.reshape(len(cells), -1)
 
 
@@ -163,10 +172,10 @@ def _some(values: np.ndarray) -> Bytes:
     there = values >= 0
     known = _known_numbers(1 << (int(values.max(initial=0)) + 1).bit_length())
     cells = known[values]
-    cells[~there] = ord(" ")
+    cells[~there] = SPACE
     behind: np.ndarray = np.flip(np.cumsum(np.flip(there, 1), axis=1), 1) - there  # how many follow
     more = np.greater(behind, 0)
-    cells[(cells == ord(",")) & ~more[..., None]] = ord(" ")
+    cells[(cells == ord(",")) & ~more[..., None]] = SPACE
     return cells.reshape(len(values), -1)
 
 
@@ -177,7 +186,7 @@ def _quoted(key: str, text: str) -> bytes:
 def _texts(key: str, texts: Sequence[str]) -> Bytes:
     number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
     known = _bytes([_quoted(key, text) for text in number])
-    return known.take([number[text] for text in texts], axis=0)
+    return known.take(np.fromiter(map(number.__getitem__, texts), np.intp, len(texts)), axis=0)
 
 
 def _laid_out(rows: Sequence[Sequence[str]], batch: int, places: int) -> list[str]:
@@ -189,9 +198,8 @@ def _laid_out(rows: Sequence[Sequence[str]], batch: int, places: int) -> list[st
     return out
 
 
-def _ending(episodes: np.ndarray) -> Bytes:
+def _ending(episodes: np.ndarray) -> tuple[Bytes, str]:
     """The number of the stream, unless it is 0, and the end of the line."""
     distinct, which = np.unique(episodes, return_inverse=True)
     told = [(f', "episode": {n}' if n else "") + "}" for n in distinct.tolist()]
-    end = _said("\n", len(episodes))
-    return np.concatenate([_bytes([text.encode() for text in told])[which], end], axis=1)
+    return _bytes([text.encode() for text in told])[which], "\n"

@@ -210,6 +210,7 @@ def examine(
     model: StreamReader,
     hindsight: bool = False,
     said: Callable[[Answer], Nest] = likeliest,
+    spec: Episode | None = None,
 ) -> Callable[[Episode], Seen]:
     """A function from an episode to what a `StreamReader` made of it, acting greedily.
 
@@ -217,6 +218,7 @@ def examine(
         model: the model.
         hindsight: also try every dropped item in hindsight, which takes longer.
         said: function from the reader's `Answer` to what is shown of it.
+        spec: of every episode, if it is known: then the model is traced once, whatever the shapes.
     """
 
     def run(episode: Episode) -> dict[str, Any]:
@@ -238,7 +240,9 @@ def examine(
         return told
 
     # Hindsight loops over the items of a stream and must know their number.
-    program = tf.function(run, autograph=False, reduce_retracing=not hindsight)
+    signature = None if spec is None else [_static(spec)]
+    relaxed = spec is None and not hindsight
+    program = tf.function(run, signature, autograph=False, reduce_retracing=relaxed)
 
     def seen(episode: Episode) -> Seen:
         told = numpy(program(_static(episode)))

@@ -85,10 +85,14 @@ class Subject(abc.ABC):
         """All episodes as lines of JSON, for a file; whole batches at a time."""
         from lemn_tf.seeing.files import to_json
 
+        for episode, trace in enumerate(self.each()):
+            numbered = (dataclasses.replace(line, episode=episode) for line in trace)
+            yield "".join(to_json(line) + "\n" for line in numbered).encode()
+
+    def each(self) -> Iterator[Trace]:
+        """What happened in every episode, without hindsight, one at a time."""
         for episode in range(self.count):
-            for trace in self.traces([episode], hindsight=False):
-                numbered = (dataclasses.replace(line, episode=episode) for line in trace)
-                yield "".join(to_json(line) + "\n" for line in numbered).encode()
+            yield from self.traces([episode], hindsight=False)
 
     def about(self) -> dict[str, Any]:
         """What a trace says about its origin."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from lemn_tf import evaluation
-from lemn_tf.episode import by_question
+from lemn_tf.episode import Episode, by_question
 from lemn_tf.experiments import documents_scoring as scoring
-from lemn_tf.experiments.documents_evidence import with_arrival
+from lemn_tf.experiments.documents_reading import Batch, Reading
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
-from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.seeing.recording import Seen, Words, examine, traces
 from lemn_tf.seeing.subjects import RULES, Subject
 from lemn_tf.seeing.trace import Trace
@@ -46,12 +46,12 @@ class DocumentSubject(Subject):
         self.model, self.qa, self.evidence = model, qa, evidence
         self.name, self.data = name or model.memory.policy.name, Path(qa).name
         self.policy, self.slots = model.memory.policy.name, model.memory.slots
-        self.known, self.idf = scoring.words_of(model)
-        self.collection = files.read(qa, evidence)
+        self._reading = Reading(model, files.read(qa, evidence))
+        self.collection = self._reading.collection
 
     @property
     def count(self) -> int:
-        return len(self.collection)
+        return int(self._rows.cardinality())
 
     def rules(self) -> tuple[str, ...]:
         # The oracle is told what one question needs; a policy that knows the question needs no
@@ -59,7 +59,12 @@ class DocumentSubject(Subject):
         return RULES[:-1] if self.model.memory.policy.question_aware else RULES
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        told = scoring.score(self._with(policy), self.qa, self.evidence, slots).told
+        return dict(self._score(None if policy == self.policy else policy, slots or self.slots))
+
+    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
+    def _score(self, policy: str | None, slots: int) -> dict[str, Any]:
+        model, given = self._with(policy), (self.qa, self.evidence, slots, self._reading)
+        told = scoring.score(model, *given).told
         if "exact_match" not in told:
             raise ValueError(f"{self.qa}: expected answers to mark by, found none")
         return {
@@ -71,32 +76,41 @@ class DocumentSubject(Subject):
     def _with(self, policy: str | None) -> StreamReader:
         return self.model if policy is None else evaluation.with_rule(self.model, policy)
 
+    @functools.cached_property
+    def _rows(self) -> tf.data.Dataset:
+        """Documents one by one with some of their questions, and what a model is shown of them."""
+        aware = self.model.memory.policy.question_aware
+
+        def shown(row):
+            episode = {**row, "support": row["answers"][..., 0]}
+            return row, by_question(episode) if aware else episode
+
+        return Reading(self.model, self.collection, batch_size=1).data.map(shown)
+
+    @functools.cache  # noqa: B019
+    def _examine(self, policy: str | None) -> Callable[[Episode], Seen]:
+        model = self._with(policy)
+        best = model.reader.best
+        spec = self._rows.element_spec[1]
+        return examine(model, said=lambda answer: best(answer)._asdict(), spec=spec)
+
     def traces(
         self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
     ) -> list[Trace]:
-        model = self._with(policy)
-        reader = model.reader
-        layout = pipeline.Layout(slot_words=reader.words, longest=reader.words)
-        batches = pipeline.dataset(self.collection, self.known, 1, layout, idf=self.idf)
-        if reader.slot:
-            batches = batches.map(with_arrival)
-        look = examine(model, said=lambda answer: reader.best(answer)._asdict())
-        about = {**self.about(), "policy": policy or self.policy}
-        made: dict[int, Trace] = {}
-        last = max(episodes, default=-1)
-        for number, batch in enumerate(itertools.islice(batches, last + 1)):
-            if number in episodes:
-                made[number] = self._trace(look, batch, about)
+        rows = enumerate(self._rows.take(max(episodes, default=-1) + 1))
+        made = {n: self._trace(row, policy) for n, row in rows if n in episodes}
         return [made[number] for number in episodes if number in made]
 
-    def _trace(self, look, batch, about: dict[str, Any]) -> Trace:
+    def each(self) -> Iterator[Trace]:
+        return (self._trace(row, None) for row in self._rows)
+
+    def _trace(self, row: tuple[Batch, Episode], policy: str | None) -> Trace:
         """One document; a policy that knows the question reads it for the first question."""
-        aware = self.model.memory.policy.question_aware
-        asked = {**batch, "support": batch["answers"][..., 0]}
-        seen = look(by_question(asked) if aware else asked)  # type: ignore[arg-type]
+        batch, episode = row
+        seen = self._examine(policy)(episode)
         told = {name: batch[name].numpy() for name in ("document", "question", "offsets")}
-        if aware:
-            told["question"] = told["question"][:, :1]
+        told["question"] = told["question"][:, : seen.ask_at.shape[1]]
+        about = {**self.about(), "policy": policy or self.policy}
         return traces(_needed(seen), self._words(seen, told), about)[0]
 
     def _words(self, seen: Seen, told: dict[str, np.ndarray]) -> Words:

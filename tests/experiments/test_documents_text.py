@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lemn_tf.experiments.documents_scoring import answer
+from lemn_tf.experiments.documents_reading import Reading
 from lemn_tf.experiments.documents_text import Passages, _packed, _unpacked, documents_servable
 from lemn_tf.experiments.documents_words import arrival
 from lemn_tf.export import MemoryClient, Server, export
@@ -30,7 +30,7 @@ def blind(towns) -> StreamReader:
 @pytest.fixture(scope="module")
 def expected(blind, collection):
     """What `lemn evaluate` would answer to the first questions of two documents."""
-    told = [one for one in answer(blind, collection) if one.document in (0, 3)]
+    told = [one for one in Reading(blind, collection).answer(blind) if one.document in (0, 3)]
     assert len({one.text for one in told}) > 1
     return told[::3]
 
@@ -103,7 +103,7 @@ def test_a_policy_that_knows_the_question_is_told_it_first(towns, collection):
     reader = LiveReader(model, Passages(model))
     with pytest.raises(ValueError, match=r"expect\(question\)"):
         reader.observe("The gate of Rome is red.")
-    for one in [one for one in answer(model, collection) if one.document == 1][:2]:
+    for one in [one for one in Reading(model, collection).answer(model) if one.document == 1][:2]:
         question = collection.questions[one.question].text
         reader.reset()
         reader.expect(question)
@@ -154,7 +154,7 @@ def test_the_exported_model_needs_core_operations_only(exported, collection, exp
 def test_a_policy_that_knows_the_question_is_served(towns, collection, tmp_path):
     model = span_model(towns, question_aware=True)
     path = export(documents_servable(model), tmp_path / "aware" / "1")
-    one = answer(model, collection)[0]
+    one = Reading(model, collection).answer(model)[0]
     with MemoryClient(path) as client:
         assert client.aware
         with pytest.raises(ValueError, match=r"expect\(question\)"):

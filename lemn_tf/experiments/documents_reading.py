@@ -1,0 +1,159 @@
+"""Documents read into memory slot by slot, and answered from, by any policy over one reader."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lemn_tf.episode import by_question
+from lemn_tf.experiments.documents_evidence import with_arrival
+from lemn_tf.experiments.documents_words import words_of
+from lemn_tf.model import StreamReader
+from lemn_tf.pipelines import documents as files
+from lemn_tf.pipelines import spans as pipeline
+from lemn_tf.readers.base import take_items
+
+Batch = dict[str, Any]
+"""What `pipelines.spans` gives."""
+HELD = 1 << 28
+"""Bytes of batches, with what the reader made of their slots, to hold for the next policy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answered:
+    """The answer to one question from one document.
+
+    Attributes:
+        question: index into the collection's questions.
+        document: index of the document.
+        text: the answer.
+        place: byte offsets of it in the document.
+        slot: of the document that it stands in.
+        confidence: its probability.
+        in_memory: whether a right answer was in memory.
+        held: whether the document holds one at all.
+    """
+
+    question: int
+    document: int
+    text: str
+    place: tuple[int, int]
+    slot: int
+    confidence: float
+    in_memory: bool
+    held: bool
+
+
+class Reading:
+    """A collection as one reader sees it: traced and read once for any number of policies.
+
+    Batches are held if all take up to `HELD` bytes, and made again each time if they take more.
+
+    Args:
+        model: of documents; its reader reads.
+        collection: what to read.
+        batch_size: documents at a time.
+    """
+
+    def __init__(self, model: StreamReader, collection: files.Collection, batch_size: int = 4):
+        words, idf = words_of(model)
+        self.reader, self.collection = model.reader, collection
+        # An answer is in memory however long it is, if it lies within a slot.
+        layout = pipeline.Layout(slot_words=self.reader.words, longest=self.reader.words)
+        data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
+        self.data = data.map(with_arrival) if self.reader.slot else data
+        self._held: list[tuple[Batch, tf.Tensor]] = []
+
+    def answer(self, model: StreamReader, slots: int | None = None) -> list[Answered]:
+        """Answers every question from each of its documents.
+
+        Args:
+            model: any policy over the same reader.
+            slots: another size of the memory.
+        """
+        if model.reader is not self.reader:
+            raise ValueError("expected a model with the reader that read the documents")
+        aware = model.memory.policy.question_aware
+
+        def act(batch):
+            episode = by_question(batch) if aware else batch
+            if model.clairvoyant:  # any place that holds an answer will do: the newest is kept
+                episode = {**episode, "support": episode["answers"][..., 0]}
+            _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
+            return tf.reshape(kept, [*tf.unstack(tf.shape(batch["ask_at"])), -1])
+
+        act = tf.function(act, input_signature=[self.data.element_spec], autograph=False)
+        answered: list[Answered] = []
+        for batch, codes in self._batches():
+            told = self._best(batch, act(batch), codes)
+            answered += _rows(self.collection, batch, told)
+        return answered
+
+    def _batches(self) -> Iterator[tuple[Batch, tf.Tensor]]:
+        """Every batch, and the codes of its slots."""
+        if self._held:
+            yield from self._held
+            return
+        held, room = [], HELD
+        for batch in self.data:
+            read = batch, self._encode(batch["items"])
+            room -= sum(int(tf.size(leaf)) * leaf.dtype.size for leaf in tf.nest.flatten(read))
+            if room >= 0:
+                held.append(read)
+            yield read
+        self._held = held if room >= 0 else []
+
+    @functools.cached_property
+    def _encode(self) -> Callable[..., tf.Tensor]:
+        spec = self.data.element_spec["items"]
+        return tf.function(self.reader.encode, input_signature=[spec], autograph=False)
+
+    @functools.cached_property
+    def _best(self) -> Callable[..., dict[str, tf.Tensor]]:
+        """The best answer to every question from what was `kept` `[B, Q, N]`."""
+
+        def best(batch, kept, codes):
+            queries = self.reader.ask(batch["questions"])
+            said = self.reader.read(queries, take_items(codes, kept), kept)
+            right = batch["answers"][..., 0, None]
+            found = tf.reduce_any(
+                (right == tf.cast(kept, tf.int32)[..., None, :]) & (right >= 0), axis=[-2, -1]
+            )
+            return {**self.reader.best(said)._asdict(), "found": found}
+
+        spec = self.data.element_spec
+        some = [*spec["ask_at"].shape, None]
+        codes = self._encode.get_concrete_function().structured_outputs
+        signature = [spec, tf.TensorSpec(some, tf.int64), tf.TensorSpec(codes.shape, codes.dtype)]
+        return tf.function(best, input_signature=signature, autograph=False)
+
+
+def _rows(collection: files.Collection, batch: Batch, told: Batch) -> list[Answered]:
+    """What came of one batch, question by question."""
+    batch = {name: batch[name].numpy() for name in ("document", "question", "offsets", "reach")}
+    told = {name: leaf.numpy() for name, leaf in told.items()}
+    rows = []
+    for row, document in enumerate(batch["document"]):
+        text = collection[int(document)]
+        for q in np.flatnonzero(batch["question"][row] >= 0):
+            slot, start, end = (int(told[name][row, q]) for name in ("slot", "start", "end"))
+            offsets = batch["offsets"][row, max(slot, 0)]
+            place = (int(offsets[start, 0]), int(offsets[end, 1])) if slot >= 0 else (0, 0)
+            rows.append(
+                Answered(
+                    question=int(batch["question"][row, q]),
+                    document=int(document),
+                    text=text.between(*place),
+                    place=place,
+                    slot=slot,
+                    confidence=float(told["confidence"][row, q]),
+                    in_memory=bool(told["found"][row, q]),
+                    held=bool(batch["reach"][row, q] >= 1),
+                )
+            )
+    return rows

@@ -1,0 +1,61 @@
+"""Documents that are read once and answered from by several policies."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lemn_tf.episode import by_question
+from lemn_tf.experiments import documents_reading
+from lemn_tf.experiments.documents_reading import Reading
+from lemn_tf.pipelines import documents as files
+from tests.experiments.conftest import span_model
+
+
+@pytest.fixture(scope="module")
+def model(towns):
+    return span_model(towns)
+
+
+@pytest.fixture(scope="module")
+def reading(towns, model):
+    return Reading(model, files.read(towns.qa, towns.evidence), batch_size=3)
+
+
+def told(answers):
+    """Answers without what depends on rounding, and that rounded."""
+    return [(dataclasses.replace(a, confidence=0.0), round(a.confidence, 5)) for a in answers]
+
+
+def test_what_was_held_for_another_policy_is_answered_from_as_if_read_anew(
+    reading, model, monkeypatch
+):
+    few = reading.answer(model.with_policy("fifo"), slots=1)
+    assert len(reading._held) == 2
+    held = told(reading.answer(model))
+    monkeypatch.setattr(documents_reading, "HELD", 1)
+    anew = Reading(model, reading.collection, batch_size=3)
+    assert held == told(anew.answer(model))
+    assert not anew._held
+    assert len(held) == len(reading.collection.questions)
+    assert {answered.slot for answered in few} != {answered[0].slot for answered in held}
+
+
+def test_a_policy_that_knows_the_question_reads_for_each(reading, model):
+    aware = model.with_policy("overlap")
+    batch, _ = next(iter(reading._batches()))
+    episode = by_question(batch)
+    _, kept = aware.act(episode, slots=2, seed=tf.constant([0, 0]))
+    best = model.reader.best(aware.answer(episode, kept))
+    asked = np.flatnonzero(batch["question"].numpy().reshape(-1) >= 0)
+    got = reading.answer(aware, slots=2)[: len(asked)]
+    assert [one.slot for one in got] == best.slot.numpy().reshape(-1)[asked].tolist()
+    np.testing.assert_allclose(
+        [one.confidence for one in got], best.confidence.numpy().reshape(-1)[asked], rtol=1e-4
+    )
+
+
+def test_another_reader_is_refused(reading, towns):
+    with pytest.raises(ValueError, match="expected a model with the reader that read"):
+        reading.answer(span_model(towns))
