@@ -66,8 +66,8 @@ def train_world(
     envs = worlds.make(settings.env, settings.recipe.episodes, settings.modules)
     agent = settings.build(envs)
     learner = worlds.WorldLearner(agent, settings.recipe, jit_compile)
-    life = worlds.Life(agent, envs, settings.longest)
-    exam = worlds.Life(agent, worlds.make(settings.env, settings.validation), settings.longest)
+    exams = worlds.make(settings.env, settings.validation)
+    life, exam = (worlds.Life(agent, e, settings.longest, jit_compile) for e in (envs, exams))
 
     def update(number: int, progress: float) -> dict[str, float]:
         draws = tf.constant([settings.seed, number], tf.int32)

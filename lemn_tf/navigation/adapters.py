@@ -27,6 +27,10 @@ def popgym(env: str) -> gymnasium.Env:
 class Planes(gymnasium.ObservationWrapper):
     """MiniGrid's picture of object, colour and state codes as one-hot planes, and the heading.
 
+    MiniGrid draws a view anew at every step, in Python. Here the views of an episode are kept: one
+    that was seen before from the same cell, with the same things in the same places, is the same.
+    That holds as long as nothing is picked up or opened.
+
     Args:
         env: whose observations are a dict with `image` `[H, W, 3]` and `direction`.
     """
@@ -42,13 +46,27 @@ class Planes(gymnasium.ObservationWrapper):
             image=gymnasium.spaces.Box(0.0, 1.0, shape, np.float32),
             direction=gymnasium.spaces.Discrete(4),
         )
+        self._views: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._draw, self.unwrapped.gen_obs = self.unwrapped.gen_obs, self._view  # type: ignore
+
+    def reset(self, **options: Any):
+        """See `gymnasium.Env.reset`."""
+        self._views.clear()
+        return super().reset(**options)
+
+    def _view(self) -> dict[str, Any]:
+        """What is seen now, drawn or kept."""
+        base: Any = self.unwrapped
+        key = (*base.agent_pos, base.agent_dir, *base.grid.grid)
+        if key not in self._views:
+            seen = self._draw()
+            codes = enumerate(self.sizes)
+            planes = [np.eye(n, dtype=np.float32)[seen["image"][..., i]] for i, n in codes]
+            self._views[key] = {**seen, "image": np.concatenate(planes, -1)}
+        return self._views[key]
 
     def observation(self, observation: dict[str, Any]) -> dict[str, Any]:
-        image = observation["image"]
-        planes = [
-            np.eye(size, dtype=np.float32)[image[..., i]] for i, size in enumerate(self.sizes)
-        ]
-        return {"image": np.concatenate(planes, -1), "direction": observation["direction"]}
+        return {name: observation[name] for name in ("image", "direction")}
 
 
 def minigrid(env: str) -> gymnasium.Env:

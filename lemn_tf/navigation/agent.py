@@ -229,16 +229,19 @@ class MemoryAgent(keras.Model):
         observation = tf.nest.map_structure(lambda s, x: tf.cast(x, s.dtype), item, observation)
         seen = self((observation, state))
         logits = self.reader.actor(seen.output)
-        if seed is None:
-            action = draw(logits, state.clock, tf.constant(PLAYED), self.temperature, alike=True)
-        else:
-            action = draw(logits, state.clock, seed)
+        action = self.pick(logits, state.clock, seed)
         # The observation is read with before it is stored.
         attended = self.memory.attend(state, seen.attention)
         after, decision = self.memory.observe(attended, observation, seed=seed)
         value = tf.squeeze(self.critic(seen.output), -1)
         move = Move(action, logits, value, seen.attention, decision)
         return move, after._replace(stream=seen.carry)
+
+    def pick(self, logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+        """Actions `[B]` by their logits `[B, A]` at the steps `clock` `[B]`; seed as in `act`."""
+        if seed is None:
+            return draw(logits, clock, tf.constant(PLAYED), self.temperature, alike=True)
+        return draw(logits, clock, seed)
 
     def look(self, observations: Nest) -> Views:
         """What depends on an observation alone, `[..., ...]` -> `Views`, in float32."""

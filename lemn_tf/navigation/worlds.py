@@ -1,8 +1,9 @@
 """Any Gymnasium world: episodes of a `MemoryAgent` side by side, and what it learns from them.
 
-An update lives first: one whole episode in each of B environments, step by step with `act`, which
-records what was seen, done and dropped. Then it learns, in one compiled program: every observation
-is encoded once, and the loss of all steps is computed from the record at once.
+An update lives first: one whole episode in each of B environments, step by step, and records what
+was seen, done and dropped. Then it learns, in one compiled program, the loss of all steps at once.
+In both halves an observation is encoded once: while an agent lives here, its memory holds what was
+made of the observations (`Views`), not the observations.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf import memory
+from lemn_tf.memory import MemoryState
 from lemn_tf.navigation import observations
 from lemn_tf.navigation.adapters import ADAPTERS, unknown
 from lemn_tf.navigation.agent import MemoryAgent
@@ -56,16 +59,35 @@ def make(env: str, rows: int = 1, modules: Sequence[str] = ()) -> gymnasium.vect
     """
     for module in modules:
         importlib.import_module(module)
-    adapt = next((one for start, one in ADAPTERS.items() if env.startswith(start)), None)
-    envs: gymnasium.vector.VectorEnv
+    adapt = next((one for start, one in ADAPTERS.items() if env.startswith(start)), gymnasium.make)
+    spec = gymnasium.registry.get(env)
     try:
-        if adapt is not None:
-            envs = gymnasium.vector.SyncVectorEnv([lambda: adapt(env)] * rows)
-        else:
-            envs = gymnasium.make_vec(env, rows)
+        if spec is not None and spec.vector_entry_point is not None:
+            return gymnasium.make_vec(env, rows)
+        return SideBySide([lambda: adapt(env)] * rows)
     except gymnasium.error.Error as error:
         raise unknown(error) from error
-    return envs
+
+
+class SideBySide(gymnasium.vector.SyncVectorEnv):
+    """Environments that stand still once their episode has ended, until all are reset.
+
+    Gymnasium's begin another episode at once, which is not looked at here but takes its time.
+    """
+
+    def step(self, actions: np.ndarray):
+        """See `gymnasium.vector.VectorEnv.step`; an environment at its end changes no more."""
+        over = self._terminations | self._truncations
+        self._rewards[over] = 0.0
+        for i in np.flatnonzero(~over):
+            seen, reward, ended, cut, _ = self.envs[i].step(actions[i])
+            self._env_obs[i], self._rewards[i] = seen, reward
+            self._terminations[i], self._truncations[i] = ended, cut
+        observations = gymnasium.vector.utils.concatenate(
+            self.single_observation_space, self._env_obs, self._observations
+        )
+        ends = self._terminations.copy(), self._truncations.copy()
+        return observations, self._rewards.copy(), *ends, {}
 
 
 def agent_for(envs: gymnasium.vector.VectorEnv, **sizes: Any) -> MemoryAgent:
@@ -98,6 +120,7 @@ class Life:
         agent: who.
         envs: where. They begin a new episode by themselves when one has ended.
         longest: steps after which episodes are cut.
+        jit_compile: compile a step with XLA.
 
     Example:
 
@@ -109,15 +132,33 @@ class Life:
     """
 
     def __init__(
-        self, agent: MemoryAgent, envs: gymnasium.vector.VectorEnv, longest: int = LONGEST
+        self,
+        agent: MemoryAgent,
+        envs: gymnasium.vector.VectorEnv,
+        longest: int = LONGEST,
+        jit_compile: bool = False,
     ) -> None:
         self.agent, self.envs, self.longest = agent, envs, longest
         self.first = int(actions(envs).start)
-        self._act = tf.function(self._decide, reduce_retracing=True)
+        self._act = tf.function(self._decide, jit_compile=jit_compile)
+
+    def _begin(self) -> MemoryState:
+        """As `MemoryAgent.initial_state`, of a memory that holds codes and vectors."""
+        agent, rows = self.agent, self.envs.num_envs
+        entry = tuple(tf.TensorSpec([n]) for n in (2 * agent.reader.units, agent.view.width))
+        held = memory.empty(rows, agent.memory.slots, entry, agent.memory.policy.carry_spec())
+        return held._replace(stream=agent.reader.initial_carry(rows))
 
     def _decide(self, observation, state, seed):
-        action, state, decision = self.agent.act(observation, state, seed)
-        return action, state, decision.ids, decision.slot
+        """As `MemoryAgent.act`: action and state, ids of the candidates, and which one left."""
+        agent, views = self.agent, self.agent.look(observation)
+        codes = agent.recalled(state.entries[0], state.ids, state.clock)
+        seen = agent.reader.glance(views.query, codes, state.ids, state.stream)
+        action = agent.pick(agent.reader.actor(seen.output), state.clock, seed)
+        attended = agent.memory.attend(state, seen.attention)
+        cells = memory.candidates(attended, (views.codes, views.vectors))
+        after, _, slot = agent.memory.step(cells.entries[1], cells, seed)
+        return action, after._replace(stream=seen.carry), cells.ids, slot
 
     def __call__(self, seed: int, draws: tf.Tensor | None = None) -> Episodes:
         """Lives B episodes.
@@ -127,8 +168,7 @@ class Life:
             draws: `[2]` int32 to draw actions and evictions, for learning; None plays.
         """
         observation, _ = self.envs.reset(seed=seed)
-        rows = self.envs.num_envs
-        state, alive = self.agent.initial_state(rows), np.ones(rows, bool)
+        state, alive = self._begin(), np.ones(self.envs.num_envs, bool)
         record: list[tuple[Any, ...]] = []
         item = self.agent.reader.eyes.item
         while alive.any() and len(record) < self.longest:
