@@ -3,6 +3,7 @@
 import argparse
 import json
 import shlex
+from pathlib import Path
 
 import keras
 
@@ -32,6 +33,7 @@ def test_cells_are_trained_by_the_recipe_of_their_row(tmp_path):
 def test_a_cell_is_trained_scored_and_can_be_had_again(tmp_path, monkeypatch):
     cell = MazeCell("single-indicator", "mqn", "fifo", 1)
     given = str(tmp_path / "given.jsonl")
+    Path(given).touch()
     trained = []
 
     def train_agent(settings, folder, show):
