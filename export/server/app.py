@@ -18,7 +18,7 @@ from lemn_tf.export.server.catalog import Catalog
 from lemn_tf.export.server.http import impatient
 from lemn_tf.export.server.rest_api import RestApi
 
-_MOST_CONNECTIONS = 1024
+_MOST_CONNECTIONS = 1024  # of REST; from there on those that wait longest make room
 
 
 class Server:
@@ -63,7 +63,9 @@ class Server:
         self.rest_port = listener.getsockname()[1]
         config = uvicorn.Config(
             RestApi(self.catalog),
-            http=impatient(self.catalog.limits.seconds, self.catalog.limits.request_bytes),
+            http=impatient(
+                self.catalog.limits.seconds, self.catalog.limits.request_bytes, _MOST_CONNECTIONS
+            ),
             log_config=None,
             access_log=False,
             proxy_headers=False,
@@ -71,7 +73,7 @@ class Server:
             interface="asgi3",
             ws="none",
             server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=2 * _MOST_CONNECTIONS,  # so many are busy: 503
         )
         self._rest = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -10,18 +10,22 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _OVERHEAD = 1 << 16  # bytes of a request that are not its body
 
 
-def impatient(seconds: float, most: int) -> type[asyncio.Protocol]:
+def impatient(seconds: float, most: int, connections: int) -> type[asyncio.Protocol]:
     """A protocol for uvicorn that waits only so long for a request, and takes only so much.
 
     Without it, whoever opens a connection and sends nothing, or half of a request, holds it for
-    ever, and whoever sends a header without an end fills the memory.
+    ever, and whoever sends a header without an end fills the memory. Whoever opens many of them
+    keeps nobody else out: a new connection takes the place of the one whose request is awaited
+    longest.
 
     Args:
         seconds: from the opening of the connection, or from the last answer, until the next
             request has come whole.
         most: bytes of a body. The rest of a request, such as its headers and the sizes of chunks,
             may have as many, and a few more.
+        connections: at once.
     """
+    awaited: dict[Impatient, None] = {}  # whose request has not come whole, longest first
 
     class Impatient(HttpToolsProtocol):
         """Closes the connection when the time for a request is over."""
@@ -30,6 +34,10 @@ def impatient(seconds: float, most: int) -> type[asyncio.Protocol]:
             super().connection_made(transport)
             self._came = 0  # bytes of a request that has not come whole
             self._start()
+            longest = next(iter(awaited))
+            if len(self.connections) > connections and longest is not self:
+                del awaited[longest]
+                longest.transport.abort()
 
         def data_received(self, data: bytes) -> None:
             self._came += len(data)
@@ -40,6 +48,7 @@ def impatient(seconds: float, most: int) -> type[asyncio.Protocol]:
         def on_message_complete(self) -> None:
             super().on_message_complete()
             self._came = 0
+            awaited.pop(self, None)
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -48,9 +57,11 @@ def impatient(seconds: float, most: int) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._clock.cancel()
+            awaited.pop(self, None)
             super().connection_lost(exc)
 
         def _start(self) -> None:
+            awaited[self] = None
             self._clock = self.loop.call_later(seconds, self._time_is_over)
 
         def _time_is_over(self) -> None:

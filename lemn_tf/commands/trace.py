@@ -79,7 +79,7 @@ def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str 
         if found.cls != "Navigator" and arguments.data is None:
             raise ValueError(f"say which data to show {run} with: --data F")
         if found.cls != "Navigator" and arguments.lengths is not None:
-            raise ValueError(f"--lengths: for maze agents, and {run} is not one")
+            raise ValueError(f"lengths are for maze agents, and {run} is not one")
         if found.documents and arguments.evidence is None:
             raise ValueError(f"{run} reads documents: say where they are with --evidence DIR")
     there(arguments.data)

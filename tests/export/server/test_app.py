@@ -1,5 +1,6 @@
 """Sizes, deadlines, the log, and how the server starts and stops."""
 
+import contextlib
 import logging
 import socket
 import time
@@ -140,6 +141,19 @@ def test_a_request_that_does_not_come_whole(hasty):
             pass
         connection.close()
     assert 1 < time.monotonic() - start < 8
+
+
+def test_half_requests_keep_nobody_out(toy, monkeypatch):
+    """The connections that wait longest make room, long before their time is over."""
+    monkeypatch.setattr("lemn_tf.export.server.app._MOST_CONNECTIONS", 8)
+    half = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+    with Server(toy, port=0, rest_port=0) as server, contextlib.ExitStack() as stack:
+        for _ in range(30):
+            address = ("127.0.0.1", server.rest_port)
+            stack.enter_context(socket.create_connection(address, 10)).sendall(half)
+        for _ in range(3):
+            answer = requests.get(f"{server.rest_url}/v1/models/toy", timeout=20)
+            assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
