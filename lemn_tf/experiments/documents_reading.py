@@ -109,7 +109,7 @@ class Reading:
         self._held = held if room >= 0 else []
 
     @functools.cached_property
-    def _encode(self) -> Callable[..., tf.Tensor]:
+    def _encode(self) -> Any:
         spec = self.data.element_spec["items"]
         return tf.function(self.reader.encode, input_signature=[spec], autograph=False)
 

@@ -20,7 +20,7 @@ from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.experiments.documents import Told
 from lemn_tf.experiments.documents_evidence import Evidence
-from lemn_tf.experiments.documents_scoring import words_of
+from lemn_tf.experiments.documents_words import words_of
 from lemn_tf.files import write_atomically
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files

@@ -8,8 +8,6 @@ import pytest
 
 from lemn_tf.experiments import documents_scoring as scoring
 from lemn_tf.experiments import triviaqa_scoring as official
-from lemn_tf.model import StreamReader
-from lemn_tf.readers import MemN2N
 from tests.experiments.conftest import span_model
 
 
@@ -95,8 +93,3 @@ def test_bootstrap_draws_documents_not_questions():
     assert (low, high) == (0.0, 100.0)
     mean, low, high = scoring.bootstrap(ours, theirs, np.arange(6))
     assert 0.0 < low < mean < high
-
-
-def test_a_model_of_something_else_is_refused():
-    with pytest.raises(ValueError, match="expected a model of documents"):
-        scoring.words_of(StreamReader(MemN2N(9, sentence_length=4), 3, "fifo"))
