@@ -184,6 +184,7 @@ def test_what_is_wrong_is_said(data, tmp_path, capsys):
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence])
     assert "--qa: meant for readers of documents" in capsys.readouterr().err
     nowhere = ["--predictions", str(tmp_path / "nowhere" / "said.json")]
+    preset = "documents-lite-st-lemn-10"
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence, *nowhere])
     assert "said.json: the folder for it is not there" in capsys.readouterr().err
     with pytest.raises(SystemExit):
