@@ -75,7 +75,9 @@ def download(archive: Archive, directory: str | os.PathLike) -> Path:
         return found
     there = [folder for folder in folders if folder.exists()]
     if there:
-        raise FileExistsError(f"{there[0]}: in the way of the archive's; move it aside")
+        raise FileExistsError(
+            f"{there[0]}: in the way of the folder from the archive: move it away"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     part = directory / f".{Path(archive.url).name}.part"
     try:

@@ -48,7 +48,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--evidence", nargs="+", required=True, metavar="DIR", help=several)
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
     add("--embeddings", required=True, metavar="F", help=vectors)
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     weights = (
         "how often documents of each question file come, e.g. 1,3 (default: as many as it has)"
     )
@@ -202,7 +202,7 @@ def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
     add("--qa", required=True, metavar="DIR", help="folder of the official question files")
     add("--evidence", required=True, metavar="DIR", help="folder of the documents")
     add("--embeddings", required=True, metavar="F", help="word vectors, as for lemn train")
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     rows = "policies, e.g. fifo,overlap,st-lemn,st-lemn-aware (default: all)"
     add("--rows", type=words, metavar="NAMES", help=rows)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
@@ -238,7 +238,7 @@ def run_triviaqa(arguments: argparse.Namespace) -> None:
 
 
 def run_compare(arguments: argparse.Namespace) -> None:
-    """Rules and runs side by side, each held against the first run."""
+    """Rules and runs side by side, each compared with the first run."""
     from rich.console import Console
 
     from lemn_tf.evaluation import with_rule

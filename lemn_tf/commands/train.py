@@ -71,7 +71,7 @@ def check_babi(arguments: argparse.Namespace) -> None:
 
 
 def shards_for(arguments: argparse.Namespace, count: int) -> int:
-    """The parts of a batch for so many workers; raises unless they can share them."""
+    """The parts of a batch for a number of workers; raises unless they can share them."""
     if arguments.driver and count > 1:
         raise ValueError("--driver: draws on its own, so it cannot go with several workers")
     shards = arguments.shards or max(2, count)

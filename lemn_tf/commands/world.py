@@ -127,7 +127,7 @@ def check_evaluate(arguments: argparse.Namespace) -> str:
 
 
 def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
-    """Plays episodes of a world with a trained agent, and prints what they came to."""
+    """Plays episodes of a world with a trained agent, and prints the scores."""
     from lemn_tf.experiments import worlds
 
     made, env = runs.config(arguments.run), check_evaluate(arguments)
