@@ -86,7 +86,7 @@ def _refuse_preset(name: str) -> None:
         return
     if runs.about(name).cls != "StreamReader":
         raise ValueError(
-            f"{name} is an agent that acts in a world, and not for talking: `lemn play {name} "
+            f"{name} is an agent that acts in a world; it does not talk: `lemn play {name} "
             "--out FILE.gif` shows it"
         )
     raise ValueError(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf import runs
-from lemn_tf.commands.common import folders, there, usable, whole_number, words
+from lemn_tf.commands.common import folders, given, there, usable, whole_number, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,7 +48,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--evidence", nargs="+", required=True, metavar="DIR", help=several)
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
     add("--embeddings", required=True, metavar="F", help=vectors)
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     weights = (
         "how often documents of each question file come, e.g. 1,3 (default: as many as it has)"
     )
@@ -103,23 +103,8 @@ def run_train(arguments: argparse.Namespace) -> None:
     """Trains a model over documents."""
     from lemn_tf.experiments import documents, documents_training
 
-    settings = documents.Settings(
-        qa=tuple(arguments.qa),
-        evidence=tuple(arguments.evidence),
-        embeddings=arguments.embeddings,
-        reader=arguments.reader,
-        policy=arguments.policy,
-        slots=arguments.slots,
-        question_aware=arguments.question_aware,
-        recipe=arguments.recipe,
-        updates=arguments.updates,
-        epochs=arguments.epochs,
-        limit=arguments.limit,
-        weights=arguments.weights,
-        cache=arguments.cache,
-        reader_from=arguments.reader_from,
-        seed=arguments.seed,
-    )
+    files = {"qa": tuple(arguments.qa), "evidence": tuple(arguments.evidence)}
+    settings = documents.Settings(**given(arguments, documents.Settings) | files)
     settings.make_policy()  # what is wrong with it is said before any file is read
     with named():
         documents_training.train(settings, arguments.out, print)
@@ -205,10 +190,9 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
     """Runs the cells of the table that have no result yet, and writes it."""
     from lemn_tf.experiments import documents_report
 
-    model, given = runs.load_reader(arguments.run), arguments
-    path = documents_report.reproduce(
-        model, given.sets, given.results, given.seeds, print, given.only
-    )
+    model = runs.load_reader(arguments.run)
+    asked = (arguments.sets, arguments.results, arguments.seeds, print, arguments.only)
+    path = documents_report.reproduce(model, *asked)
     print(f"wrote {path}")
 
 
@@ -218,7 +202,7 @@ def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
     add("--qa", required=True, metavar="DIR", help="folder of the official question files")
     add("--evidence", required=True, metavar="DIR", help="folder of the documents")
     add("--embeddings", required=True, metavar="F", help="word vectors, as for lemn train")
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     rows = "policies, e.g. fifo,overlap,st-lemn,st-lemn-aware (default: all)"
     add("--rows", type=words, metavar="NAMES", help=rows)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
@@ -244,28 +228,17 @@ def run_triviaqa(arguments: argparse.Namespace) -> None:
     from lemn_tf.experiments import triviaqa_table as table
     from lemn_tf.experiments.documents import Settings
 
-    given = arguments
-    base = Settings(
-        qa=(str(Path(given.qa) / table.TRAIN),),
-        evidence=(given.evidence,),
-        embeddings=given.embeddings,
-        slots=given.slots,
-        recipe=given.recipe,
-        updates=given.updates,
-        epochs=given.epochs,
-        limit=given.limit,
-        cache=given.cache,
-        seed=given.seed,
-    )
-    rows = tuple(given.rows or table.ROWS)
-    plan = table.Plan(Path(given.qa), Path(given.evidence), base, rows)
+    qa, evidence = Path(arguments.qa), Path(arguments.evidence)
+    files = {"qa": (str(qa / table.TRAIN),), "evidence": (arguments.evidence,)}
+    base = Settings(**given(arguments, Settings) | files)
+    plan = table.Plan(qa, evidence, base, tuple(arguments.rows or table.ROWS))
     with named():
-        path = table.reproduce(plan, given.out, given.results, print)
+        path = table.reproduce(plan, arguments.out, arguments.results, print)
     print(f"wrote {path}")
 
 
 def run_compare(arguments: argparse.Namespace) -> None:
-    """Rules and runs side by side, each held against the first run."""
+    """Rules and runs side by side, each compared with the first run."""
     from rich.console import Console
 
     from lemn_tf.evaluation import with_rule

@@ -46,7 +46,7 @@ class Settings:
         window: slots of a document that the policy learns from at a time; None for all of them.
         view: what the policy sees of a slot, see `WordReader`.
         weights: how often documents of each question file come, relative to the others.
-        limit: read only so many word vectors.
+        limit: read at most this many word vectors.
         cache: folder for encoded documents, so that texts are split and searched once only.
         reader_from: a run whose trained reader is taken instead of training one.
         seed: of everything random.

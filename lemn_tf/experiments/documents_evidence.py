@@ -178,7 +178,7 @@ def padded(documents: Sequence[Evidence], names: Sequence[str]) -> dict[str, np.
 
 
 def by_length(documents: Sequence[Evidence], size: int) -> Iterator[list[int]]:
-    """Indices of documents of like length, so many at a time."""
+    """Indices of documents of similar length, a batch at a time."""
     order = np.argsort([document.slots for document in documents], kind="stable")
     for start in range(0, len(order), size):
         yield list(order[start : start + size])

@@ -106,7 +106,7 @@ def worth(right: tf.Tensor, total: tf.Tensor, holds: tf.Tensor, kept: tf.Tensor)
 def windows(
     documents: Sequence[Evidence], steps: int, random: np.random.Generator
 ) -> Iterator[Evidence]:
-    """Stretches of up to so many slots, one of each document, with what is asked about them."""
+    """Stretches of a limited number of slots, one of each document, with the questions on them."""
     for document in documents:
         start = int(random.integers(0, max(document.slots - steps, 0) + 1))
         cut = slice(start, start + steps)
@@ -235,7 +235,7 @@ def train(
         memory: see `make`.
         documents: with vectors that are `standardised`.
         epochs: passes over the documents.
-        steps: learn from stretches of so many slots; None for whole documents.
+        steps: learn from stretches of this many slots; None for whole documents.
         batch_size, rate, dropout: of the training.
         entropy: weight of the entropy bonus, at the beginning and at the end.
         seed: of everything random.

@@ -74,7 +74,7 @@ def read_side(
         folder: of the set.
         name: of the side.
         read: see `evidence.gather`.
-        most: take so many documents, evenly spread over the file.
+        most: take at most this many documents, evenly spread over the file.
     """
     words, idf = words_of(model)
     collection = files.read(
@@ -86,7 +86,7 @@ def read_side(
 
 
 def spread(collection: files.Collection, most: int | None) -> files.Collection:
-    """At most so many of the documents, evenly spread; None for all."""
+    """A limited number of the documents, evenly spread; None for all."""
     if most is None or most >= len(collection):
         return collection
     chosen = np.linspace(0, len(collection) - 1, most).round().astype(int)

@@ -1,6 +1,5 @@
 """`lemn train documents`, `evaluate` and `compare`, from files to scores."""
 
-import importlib.util
 import io
 import json
 import re
@@ -11,17 +10,12 @@ import pytest
 
 from lemn_tf.cli import main
 from lemn_tf.experiments import triviaqa_scoring
-
-spec = importlib.util.spec_from_file_location(
-    "towns", Path(__file__).parents[1] / "experiments" / "conftest.py"
-)
-towns = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(towns)
+from tests.experiments.conftest import corpus
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return towns.corpus(tmp_path_factory.mktemp("towns"))
+    return corpus(tmp_path_factory.mktemp("towns"))
 
 
 def train(data, out, *more) -> list[str]:
@@ -106,7 +100,7 @@ def bad(tmp_path, capsys):
     """Trains on files made from `towns`, after something was done to them; what was said."""
 
     def said(spoil, *more) -> str:
-        made = towns.corpus(tmp_path / "data", documents=2, facts=2)
+        made = corpus(tmp_path / "data", documents=2, facts=2)
         spoil(made)
         assert main(train(made, tmp_path / "run", *more)) == 2
         assert not (tmp_path / "run").exists()
