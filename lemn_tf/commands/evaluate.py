@@ -107,7 +107,7 @@ def check_rules(policies: Sequence[str], names: Sequence[str]) -> None:
 
 def _check_reader(arguments: argparse.Namespace) -> None:
     """Raises unless the options are those for a reader of stories."""
-    names = ("env", "lengths", "maps", "temperature", "count", "seed", "modules")
+    names = ("env", "lengths", "maps", "far", "temperature", "count", "seed", "modules")
     refuse(arguments, names, "agents")
     if arguments.data is None:
         raise ValueError("say which stories to answer: --data F")
