@@ -1,6 +1,7 @@
 """The `lemn` command: what it prints, its exit codes, and that a typo gives no traceback."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -152,7 +153,7 @@ def test_a_policy_of_ones_own_is_known_to_the_command(monkeypatch, capsys, tmp_p
     (tmp_path / "x").touch()
     told = [*TRAIN[:3], str(tmp_path / "x"), "--valid", str(tmp_path / "x"), "--out", "o"]
     assert cli.main([*told, "--policy", "mine", "--trainer", "a2c"]) == 2
-    assert "--trainer: meant for im-lemn, s-lemn, st-lemn, got mine" in capsys.readouterr().err
+    assert re.search(r"--trainer: meant for im-lemn, .*got mine", capsys.readouterr().err)
     assert cli.main([*told, "--policy", "yours"]) == 2
     assert "unknown policy 'yours'; known are fifo" in capsys.readouterr().err
 

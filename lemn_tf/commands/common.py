@@ -74,6 +74,8 @@ def folders(*paths: str | None) -> None:
     """Raises unless each folder that is not None exists and can be read."""
     for path in paths:
         if path is not None:
+            if not os.path.exists(path):
+                raise FileNotFoundError(f"{path}: expected a folder, found nothing there")
             os.scandir(path).close()
 
 

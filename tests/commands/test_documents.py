@@ -127,7 +127,7 @@ def rewrite(path: str, change) -> None:
 
 def test_a_missing_folder_is_named(bad, tmp_path):
     told = bad(lambda made: shutil.rmtree(made.evidence))
-    assert "data/evidence: expected a folder of documents, found none" in told
+    assert "data/evidence: expected a folder, found nothing there" in told
 
 
 def test_a_question_file_without_questions_is_named(bad):
@@ -182,8 +182,9 @@ def test_what_is_wrong_is_said(data, tmp_path, capsys):
     assert main(["evaluate", preset, "--qa", data.qa])
     assert "--evidence" in capsys.readouterr().err
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence])
-    assert "expected a model of documents" in capsys.readouterr().err
+    assert "--qa: meant for readers of documents" in capsys.readouterr().err
     nowhere = ["--predictions", str(tmp_path / "nowhere" / "said.json")]
+    preset = "documents-lite-st-lemn-10"
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence, *nowhere])
     assert "said.json: the folder for it is not there" in capsys.readouterr().err
     with pytest.raises(SystemExit):
