@@ -56,7 +56,6 @@ def actor_critic_loss(
     discount: float,
     gae_lambda: float,
     rollouts: int = 1,
-    prior: tf.Tensor | None = None,
 ) -> Losses:
     """Policy gradient with normalised advantages, squared error of the values, and entropy.
 
@@ -71,8 +70,6 @@ def actor_critic_loss(
         gae_lambda: lambda of the generalised advantage.
         rollouts: this many successive rows are the same stream with different draws. An action is
             then judged by comparing its return with those of the other rows at the same step.
-        prior: `[B, T, A]` logits. Instead of the entropy -KL(pi || softmax(prior)): the same up to
-            a constant where all are equal.
     """
     # There is no reward after a stream ends: a discount of 0 keeps padding out of the returns.
     goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
@@ -91,8 +88,7 @@ def actor_critic_loss(
     normalised = tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
     log_pi = tf.nn.log_softmax(logits)
     chosen = tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
-    base = 0.0 if prior is None else tf.nn.log_softmax(prior)
-    entropy = -tf.reduce_sum(tf.exp(log_pi) * (log_pi - base), axis=-1)
+    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
     error = tf.square(values - returns) * tf.cast(valid, values.dtype)
     return Losses(
         policy=-tf.reduce_sum(chosen * normalised * weight, axis=1),

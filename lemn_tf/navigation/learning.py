@@ -147,9 +147,7 @@ def judged(
     output, vectors = seen
     values, steps = tf.squeeze(model.critic(output), -1), count(lived.valid)
 
-    def losses_of(
-        logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor, prior: tf.Tensor | None = None
-    ) -> Losses:
+    def losses_of(logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor) -> Losses:
         return actor_critic_loss(
             logits,
             choices,
@@ -159,7 +157,6 @@ def judged(
             lived.valid,
             recipe.discount,
             recipe.gae_lambda,
-            prior=prior,
         )
 
     moves = losses_of(model.reader.actor(output), lived.action, lived.valid)
@@ -171,9 +168,8 @@ def judged(
     if model.learns:
         free = lived.valid & tf.reduce_all(lived.ids != EMPTY, axis=-1)
         cells = Cells(vectors, lived.ids, lived.ids[..., -1] + 1, seed)
-        policy = model.memory.policy
-        replayed = policy.replay(cells, lived.slot)
-        drops = losses_of(replayed.logits, lived.slot, free, policy.prior(cells))
+        replayed = model.memory.policy.replay(cells, lived.slot)
+        drops = losses_of(replayed.logits, lived.slot, free)
         total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
         shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / tf.maximum(count(free), 1.0)
     return total / steps, shown

@@ -187,13 +187,6 @@ class RetentionPolicy(keras.layers.Layer):
         """Nest of `tf.TensorSpec`: what is carried for one slot. `()` for most rules."""
         return ()
 
-    def prior(self, cells: Cells) -> tf.Tensor | None:
-        """What its logits `[..., N + 1]` begin with before anything is learned; None for nothing.
-
-        An entropy bonus in training is measured from there.
-        """
-        return None
-
     def attend(self, carry: Nest, attention: tf.Tensor, clock: tf.Tensor) -> Nest:
         """The carry after a reader attended to the slots with these `[B, N]` weights."""
         return carry

@@ -135,16 +135,12 @@ class Spatial(RetentionPolicy):
         logits = tf.squeeze(self.importance(h), axis=-1)
         if self.skip:
             logits += tf.squeeze(self.alone(cells.vectors), axis=-1)
-        prior = self.prior(cells)
-        if prior is not None:
-            logits += tf.cast(prior, logits.dtype)
+        if self.reservoir:
+            logits += tf.cast(fair(cells), logits.dtype)
         summary = tf.concat([f, tf.cast(h, f.dtype)], axis=-1)
         weight = tf.cast(cells.filled, summary.dtype)[..., None]
         mean = tf.reduce_sum(summary * weight, -2) / tf.maximum(tf.reduce_sum(weight, -2), 1.0)
         return self.opinion(logits, carry, mean)
-
-    def prior(self, cells):
-        return fair(cells) if self.reservoir else None
 
     def get_config(self):
         names = ("units", "hidden", "shuffle", "skip", "reservoir")

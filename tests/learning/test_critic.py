@@ -134,20 +134,3 @@ def test_gradients_reach_logits_and_values_but_no_target(case):
 def test_reward_is_checked():
     with pytest.raises(ValueError, match="'sign' or 'probability'; got 'support'"):
         ActorCritic(reward="support")
-
-
-def test_entropy_is_measured_from_where_a_policy_begins(case):
-    options = {"discount": 0.9, "gae_lambda": 0.9}
-    plain = actor_critic_loss(**tensors(case), **options)
-    even = actor_critic_loss(**tensors(case), **options, prior=tf.fill([B, T, A], 5.0))
-    count = case["free"].sum(axis=1)
-    np.testing.assert_allclose(even.entropy, plain.entropy - count * np.log(A), atol=1e-5)
-    np.testing.assert_allclose(even.policy, plain.policy)
-    begun = tf.constant(case["logits"]) - 3.0
-    there = actor_critic_loss(**tensors(case), **options, prior=begun)
-    np.testing.assert_allclose(there.entropy, 0.0, atol=1e-5)
-    with tf.GradientTape() as tape:
-        tape.watch(begun)
-        given = {**tensors(case), "logits": begun}
-        entropy = actor_critic_loss(**given, **options, prior=tensors(case)["logits"]).entropy
-    np.testing.assert_allclose(tape.gradient(entropy, begun), 0.0, atol=1e-5)
