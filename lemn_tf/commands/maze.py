@@ -193,7 +193,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
 
 def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
     """The maze to play, for an agent that was trained in some; raises for what does not fit."""
-    names = ("data", "slots", "policy", "store_questions", "renamings")
+    names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("modules",), "agents of other worlds")
     if arguments.env not in (None, *SLOTS):

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 
+from lemn_tf import cli
 from lemn_tf.commands import maze
 from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.experiments import mazes
@@ -54,6 +55,19 @@ def test_evaluate_a_file_of_maps(agent, tmp_path, capsys):
     assert "% of 12 episodes (at most 100.0% can be won)" in capsys.readouterr().out
 
 
+def test_the_same_agent_over_another_memory(capsys):
+    shipped = "evaluate imaze-mqn-st-lemn-4 --lengths 6 --json"
+    for policy, slots, least, most in (("st-lemn", 4, 100, 100), ("fifo", 2, 0, 50)):
+        other = [] if policy == "st-lemn" else ["--policy", policy, "--slots", str(slots)]
+        assert cli.main([*shipped.split(), *other]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["policy"], result["slots"]) == (policy, slots)
+        assert least <= result["success_rate"] <= most
+    for wrong, said in (("s-lemn", "s-lemn is learned"), ("oracle", "oracle needs labels")):
+        assert cli.main([*shipped.split(), "--policy", wrong]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_bad_requests_are_refused(agent, tmp_path):
     with pytest.raises(ValueError, match="either lengths of I-Mazes or a file of maps"):
         evaluate(f"{agent} --lengths 4 --maps x")
@@ -64,8 +78,8 @@ def test_bad_requests_are_refused(agent, tmp_path):
             evaluate(f"{agent} --maps x {option}")
     with pytest.raises(ValueError, match=r"is not a finished run: expected a model\.keras in it"):
         evaluate(f"{tmp_path} --lengths 4")
-    with pytest.raises(ValueError, match="--slots, --policy: meant for models that answer"):
-        evaluate(f"{agent} --policy fifo --slots 1 --lengths 4")
+    with pytest.raises(ValueError, match="--data, --renamings: meant for models that answer"):
+        evaluate(f"{agent} --data x --renamings 1 --lengths 4")
 
 
 def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
