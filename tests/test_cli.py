@@ -69,7 +69,7 @@ WRONG = [
     evaluate babi-noisy-st-lemn-5 --data {__file__} --policy s-lemn
     evaluate babi-noisy-st-lemn-5 --qa {__file__} --evidence .
     evaluate imaze-mqn-st-lemn-4 --env nosuch
-    evaluate imaze-mqn-st-lemn-4 --policy fifo
+    evaluate imaze-mqn-st-lemn-4 --policy oracle
     evaluate documents-lite-st-lemn-10 --data {__file__}
     evaluate documents-lite-st-lemn-10 --qa {__file__} --evidence nowhere
     compare babi-noisy-st-lemn-5

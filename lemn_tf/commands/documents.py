@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 
 from lemn_tf import runs
 from lemn_tf.commands.common import folders, given, there, usable, whole_number, words
+from lemn_tf.files import place_for
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lemn_tf.experiments.minilm import Store
     from lemn_tf.model import StreamReader
 
 
@@ -47,7 +49,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     several = "folder of their documents, or one for each question file"
     add("--evidence", nargs="+", required=True, metavar="DIR", help=several)
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
-    add("--embeddings", required=True, metavar="F", help=vectors)
+    add("--embeddings", metavar="F", help=vectors)
     add("--limit", type=whole_number(1), help="take at most this many word vectors")
     weights = (
         "how often documents of each question file come, e.g. 1,3 (default: as many as it has)"
@@ -63,19 +65,43 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     add("--updates", type=whole_number(1), default=4000, help="of the reader, 32 questions each")
     add("--epochs", type=whole_number(1), default=6, help="of the policy, over all documents")
-    taken = "the trained reader of another run (its reader.npz)"
+    taken = "take the trained reader, and its words, of a run or preset"
     add("--reader-from", metavar="RUN", help=taken)
+    add_minilm(parser)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def add_minilm(parser: argparse._ActionsContainer) -> None:
+    """The option for MiniLM's vectors."""
+    seen = "policies see MiniLM's vectors of slots too; folder to keep them in"
+    parser.add_argument("--minilm", metavar="DIR", help=seen)
+
+
+def store(arguments: argparse.Namespace) -> Store | None:
+    """Where MiniLM's vectors are, if they are asked for."""
+    from lemn_tf.experiments.minilm import Store
+
+    return None if arguments.minilm is None else Store(arguments.minilm)
 
 
 def check_train(arguments: argparse.Namespace) -> None:
     """Raises unless the policy is known and everything to read is there."""
     usable(arguments.policy, documents=True)
-    there(*arguments.qa, arguments.embeddings)
+    there(*arguments.qa)
     folders(*arguments.evidence)
     if arguments.reader_from:
-        folders(arguments.reader_from)
+        if not runs.check_reader(arguments.reader_from).documents:
+            raise ValueError(
+                f"--reader-from: expected a run or preset that reads documents, and "
+                f"{arguments.reader_from} does not"
+            )
+    elif arguments.embeddings is None:
+        raise ValueError("expected --embeddings F, or --reader-from RUN; got neither")
+    else:
+        there(arguments.embeddings)
+    if arguments.minilm:
+        place_for(arguments.minilm)
     if len(arguments.evidence) not in (1, len(arguments.qa)):
         raise ValueError(
             f"--evidence: expected one folder, or one for each of {len(arguments.qa)} question "
@@ -115,6 +141,7 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     """The options that `lemn evaluate` and `lemn compare` have for documents."""
     parser.add_argument("--qa", metavar="F", help="question file in TriviaQA's format")
     parser.add_argument("--evidence", metavar="DIR", help="folder of its documents")
+    add_minilm(parser)
 
 
 def check(arguments: argparse.Namespace, run: str) -> None:
@@ -136,7 +163,9 @@ def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
     if arguments.policy:
         model = with_rule(model, arguments.policy)
     with named():
-        result = scoring.score(model, arguments.qa, arguments.evidence, arguments.slots)
+        result = scoring.score(
+            model, arguments.qa, arguments.evidence, arguments.slots, context=store(arguments)
+        )
     if arguments.predictions:
         text = json.dumps(result.predictions, ensure_ascii=False, indent=1)
         write_atomically(arguments.predictions, text)
@@ -177,6 +206,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=whole_number(1), default=3, help="trainings of each learned policy")
     only = "run only cells whose name has one of these in it, e.g. squad-stream-10-st,aware"
     add("--only", type=words, metavar="PARTS", help=only)
+    add_minilm(parser)
     add("--results", default="results", metavar="DIR", help="for the tables")
 
 
@@ -192,7 +222,7 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
 
     model = runs.load_reader(arguments.run)
     asked = (arguments.sets, arguments.results, arguments.seeds, print, arguments.only)
-    path = documents_report.reproduce(model, *asked)
+    path = documents_report.reproduce(model, *asked, arguments.minilm)
     print(f"wrote {path}")
 
 
@@ -254,7 +284,9 @@ def run_compare(arguments: argparse.Namespace) -> None:
         base = None
         for name, model in models.items():
             with named():
-                result = scoring.score(model, arguments.qa, arguments.evidence, slots)
+                result = scoring.score(
+                    model, arguments.qa, arguments.evidence, slots, context=store(arguments)
+                )
             if result.marks is None:
                 raise ValueError(f"{arguments.qa}: expected answers to compare by, found none")
             base = base or result.marks

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lemn_tf import recipes, retention
+from lemn_tf import recipes, retention, runs
 from lemn_tf.commands import documents, maze, world
 from lemn_tf.commands.common import (
     amount,
@@ -60,6 +60,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
 def check_babi(arguments: argparse.Namespace) -> None:
     """Raises unless the files are there, and the options fit each other and the recipe."""
     there(arguments.train, arguments.valid, arguments.roles)
+    if arguments.start_from:
+        runs.check_reader(arguments.start_from)
     check_policy(arguments.policy, arguments)
     if arguments.roles and arguments.no_renaming:
         raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
@@ -132,6 +134,8 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--roles", metavar="FILE", help=alike)
     own = "give the policy its own number of slots from the start, not ten at first"
     add("--no-room", action="store_true", help=own)
+    further = "go on from a trained model (folder, file or preset) with the recipe's last phase"
+    add("--start-from", metavar="RUN", help=further)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     parts = "parts of a batch that cores or workers share (default 2, or one for each worker)"
     add("--shards", type=whole_number(1), help=parts)

@@ -112,9 +112,9 @@ def show_progress(line: dict[str, Any]) -> None:
 
 def check_evaluate(arguments: argparse.Namespace) -> str:
     """The world to play; raises if there is none, or for options that are not for such agents."""
-    names = ("data", "slots", "policy", "store_questions", "renamings")
+    names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
-    refuse(arguments, ("lengths", "maps"), "agents that walk mazes")
+    refuse(arguments, ("lengths", "maps", "far"), "agents that walk mazes")
     made = runs.config(arguments.run)
     env = arguments.env or made.get("env")
     if env is None:

@@ -122,7 +122,7 @@ class SpanTrainer(keras.Model):
         self.built = True
 
     def _read(self, batch: Batch, training: bool):
-        codes = self.reader.words_only(self.reader.encode(batch["items"], training=training))
+        codes = self.reader.packed(batch["items"], training=training)
         query = self.reader.ask(batch["questions"], training=training)
         kept = batch["kept"]
         answer = self.reader.read(query, take_items(codes, kept), kept, training=training)

@@ -47,6 +47,9 @@ def test_bad_requests_are_refused(agent, tmp_path):
 
 
 def test_a_maze_of_the_kind_the_agent_was_made_for(tmp_path):
-    arguments = argparse.Namespace(length=None, seed=None, maps=None, map=0, indicator="lime")
+    given = {"length": None, "seed": None, "far": None, "maps": None, "map": 0}
+    arguments = argparse.Namespace(**given, indicator="lime")
     assert Play()._world(arguments, "imaze").mazes[0].id == "imaze-9-L"
     assert Play()._world(arguments, "single-indicator").mazes[0].id == "test-0"
+    arguments.far = 6
+    assert Play()._world(arguments, "single-indicator").mazes[0].id == "test-0-far-6"
