@@ -88,7 +88,7 @@ def _refuse_trained(name: str) -> None:
     cls = runs.about(name).cls
     if cls != "StreamReader":
         shown = f": `lemn play {name} --out FILE.gif` shows it" if cls == "Navigator" else ""
-        raise ValueError(f"{name} is an agent that acts in a world, and not for talking{shown}")
+        raise ValueError(f"{name} is an agent that acts in a world; it does not talk{shown}")
     raise ValueError(
         f"{name} is not exported: `lemn export {name} --out DIR/1`, then `lemn chat DIR`"
     )

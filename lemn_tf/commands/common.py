@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lemn_tf import retention
 from lemn_tf.files import room_for
@@ -48,6 +49,14 @@ def amount(text: str) -> float:
     if not 0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number >= 0; got {text!r}")
     return number
+
+
+def given(arguments: argparse.Namespace, names: Iterable[str] | type) -> dict[str, Any]:
+    """Those options that have a value, of the ones named or of a dataclass' fields."""
+    if isinstance(names, type):
+        names = [field.name for field in dataclasses.fields(names)]
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) -> None:

@@ -9,14 +9,21 @@ lemn evaluate RUN --maps maps.jsonl --json
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lemn_tf import runs
-from lemn_tf.commands.common import amount, refuse, there, usable, whole_number, whole_numbers
+from lemn_tf.commands.common import (
+    amount,
+    given,
+    refuse,
+    there,
+    usable,
+    whole_number,
+    whole_numbers,
+)
 from lemn_tf.files import room_for
 from lemn_tf.navigation.recipe import READERS, SLOTS
 
@@ -141,11 +148,8 @@ def run_train(arguments: argparse.Namespace) -> None:
     """Trains an agent, or goes on with a run that was stopped."""
     from lemn_tf.experiments import mazes
 
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    changes = {name: given[name] for name in CHANGES if name in given}
-    known = [field.name for field in dataclasses.fields(mazes.MazeSettings)]
-    fields = {name: given[name] for name in known if name in given}
-    settings = mazes.maze_settings(**fields, changes=changes)
+    changes = given(arguments, CHANGES)
+    settings = mazes.maze_settings(**given(arguments, mazes.MazeSettings), changes=changes)
     mazes.train_agent(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.keras'}")
 
@@ -218,9 +222,7 @@ def run_evaluate(arguments: argparse.Namespace, model: Navigator) -> None:
     env = check_evaluate(arguments, model.settings["world"])
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
-    given = ("lengths", "maps", "count", "seed", "far")
-    asked = {name: getattr(arguments, name) for name in given}
-    asked = {name: value for name, value in asked.items() if value is not None}
+    asked = given(arguments, ("lengths", "maps", "count", "seed", "far"))
     result = mazes.score_agent(model, env, **asked)
     if arguments.json:
         print(json.dumps(result))

@@ -1,4 +1,4 @@
-"""Agents in any Gymnasium world: training one, and what it comes to."""
+"""Agents in any Gymnasium world: training one, and scoring it."""
 
 from __future__ import annotations
 

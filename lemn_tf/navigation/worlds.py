@@ -158,7 +158,7 @@ class Life:
     ) -> None:
         self.agent, self.envs, self.longest = agent, envs, longest
         self.first = int(actions(envs).start)
-        self._act = tf.function(self._decide, jit_compile=jit_compile)
+        self._act = tf.function(self._decide, autograph=False, jit_compile=jit_compile)
 
     def _begin(self) -> MemoryState:
         """As `MemoryAgent.initial_state`, of a memory that holds codes and vectors."""

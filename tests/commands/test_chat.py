@@ -30,7 +30,7 @@ def test_what_is_not_exported_yet(tmp_path, capsys):
         assert f"lemn export {name} --out DIR/1" in capsys.readouterr().err
     assert cli.main(["chat", "imaze-mqn-st-lemn-4"]) == 2
     said = capsys.readouterr().err
-    assert "acts in a world, and not for talking" in said
+    assert "acts in a world; it does not talk" in said
     assert "lemn play imaze-mqn-st-lemn-4" in said
     for name, shown in (("imaze-mqn-st-lemn-4", True), ("babi-noisy-st-lemn-5", False)):
         run = tmp_path / name

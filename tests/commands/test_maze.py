@@ -3,7 +3,6 @@
 import argparse
 import json
 
-import keras
 import numpy as np
 import pytest
 
@@ -12,16 +11,6 @@ from lemn_tf.commands import maze
 from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.experiments import mazes
 from lemn_tf.mazes import imaze, load_jsonl, random_mazes, save_jsonl
-from lemn_tf.navigation.navigator import Navigator
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """The folder of an untrained agent."""
-    folder = tmp_path_factory.mktemp("agent")
-    keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
-    return str(folder)
 
 
 def parse(add, text):

@@ -2,22 +2,11 @@
 
 import argparse
 
-import keras
 import pytest
 from PIL import Image
 
 from lemn_tf.commands.play import Play
 from lemn_tf.mazes import imaze, save_jsonl
-from lemn_tf.navigation.navigator import Navigator
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """The folder of an untrained agent."""
-    folder = tmp_path_factory.mktemp("agent")
-    keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
-    return str(folder)
 
 
 def play(text):
