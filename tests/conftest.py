@@ -6,14 +6,15 @@ import os
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-gc.set_threshold(50_000, 20, 20)  # tracing makes many objects that stay
 
 
-def pytest_configure():
-    """Where XLA does not optimise, TensorFlow's own graph optimiser would not pay either."""
-    import tensorflow as tf
+@pytest.fixture(scope="session", autouse=True)
+def _quick():
+    """The quick tests compile more than they run: what makes compiling slower does not pay."""
+    if "optimization_level=0" in os.environ.get("XLA_FLAGS", ""):  # as `make test` says
+        import tensorflow as tf
 
-    if "optimization_level=0" in os.environ.get("XLA_FLAGS", ""):
+        gc.set_threshold(50_000, 20, 20)  # tracing makes many objects that stay
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
