@@ -115,6 +115,7 @@ WRONG = [
     export babi-noisy-st-lemn-5 --out models/babi/99999999999999999999
     bench evaluate --shards 3 --batch 4
     serve --port none
+    serve . --name a/b
     serve nowhere
     chat DIR
     """.splitlines()
@@ -127,6 +128,8 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
     served = tmp_path / "empty" / "babi"
     (served / "1").mkdir(parents=True)
     (served / "1" / "saved_model.pb").touch()
+    key = tmp_path / "key"
+    key.write_text("short")
     script = """
         import sys
         from lemn_tf import cli
@@ -138,7 +141,14 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
         heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
         assert not heavy & set(sys.modules), heavy & set(sys.modules)
     """
-    for arguments in (*WRONG, ["--help"], ["serve", str(served), "--label", "stable=7"]):
+    for arguments in (
+        *WRONG,
+        ["--help"],
+        ["serve", str(served), "--label", "stable=7"],
+        ["serve", str(served), "--timeout", "0"],
+        ["serve", str(served), "--port", "8500", "--rest-port", "8500"],
+        ["serve", str(served), "--state-key", str(key)],
+    ):
         arguments = [str(tmp_path) if one == "DIR" else one for one in arguments]
         command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
