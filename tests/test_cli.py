@@ -1,6 +1,8 @@
 """The `lemn` command: what it prints, its exit codes, and that a typo gives no traceback."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -84,7 +86,7 @@ WRONG = [
     evaluate babi-noisy-st-lemn-5 --data {__file__} --policy s-lemn
     evaluate babi-noisy-st-lemn-5 --qa {__file__} --evidence .
     evaluate imaze-mqn-st-lemn-4 --env nosuch
-    evaluate imaze-mqn-st-lemn-4 --policy fifo
+    evaluate imaze-mqn-st-lemn-4 --policy oracle
     evaluate documents-lite-st-lemn-10 --data {__file__}
     evaluate documents-lite-st-lemn-10 --qa {__file__} --evidence nowhere
     compare babi-noisy-st-lemn-5
@@ -131,28 +133,23 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
     key = tmp_path / "key"
     key.write_text("short")
     script = """
-        import sys
+        import json, sys
         from lemn_tf import cli
-        try:
-            code = cli.main(sys.argv[1:])
-        except SystemExit as end:
-            code = end.code
-        assert code == (0 if "--help" in sys.argv else 2), code
         heavy = {"tensorflow", "keras", "numpy", "numba", "matplotlib", "tf_agents", "uvicorn"}
-        assert not heavy & set(sys.modules), heavy & set(sys.modules)
+        for arguments in json.loads(sys.argv[1]):
+            try:
+                code = cli.main(arguments)
+            except SystemExit as end:
+                code = end.code
+            assert code == (0 if "--help" in arguments else 2), (code, arguments)
+            assert not heavy & set(sys.modules), (heavy & set(sys.modules), arguments)
     """
-    for arguments in (
-        *WRONG,
-        ["--help"],
-        ["serve", str(served), "--label", "stable=7"],
-        ["serve", str(served), "--timeout", "0"],
-        ["serve", str(served), "--port", "8500", "--rest-port", "8500"],
-        ["serve", str(served), "--state-key", str(key)],
-    ):
-        arguments = [str(tmp_path) if one == "DIR" else one for one in arguments]
-        command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    wrong = [[str(tmp_path) if one == "DIR" else one for one in arguments] for arguments in WRONG]
+    bad = ("--label stable=7", "--timeout 0", "--port 8500 --rest-port 8500", f"--state-key {key}")
+    wrong += [["serve", str(served), *options.split()] for options in bad]
+    command = [sys.executable, "-c", textwrap.dedent(script), json.dumps([*wrong, ["--help"]])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_world_that_nobody_knows_is_found_without_tensorflow():
@@ -181,7 +178,7 @@ def test_a_policy_of_ones_own_is_known_to_the_command(monkeypatch, capsys, tmp_p
     (tmp_path / "x").touch()
     told = [*TRAIN[:3], str(tmp_path / "x"), "--valid", str(tmp_path / "x"), "--out", "o"]
     assert cli.main([*told, "--policy", "mine", "--trainer", "a2c"]) == 2
-    assert "--trainer: meant for im-lemn, s-lemn, st-lemn, got mine" in capsys.readouterr().err
+    assert re.search(r"--trainer: meant for im-lemn, .*got mine", capsys.readouterr().err)
     assert cli.main([*told, "--policy", "yours"]) == 2
     assert "unknown policy 'yours'; known are fifo" in capsys.readouterr().err
 

@@ -74,7 +74,7 @@ class Server:
             interface="asgi3",
             ws="none",
             server_header=False,
-            limit_concurrency=2 * _MOST_CONNECTIONS,  # so many are busy: 503
+            limit_concurrency=2 * _MOST_CONNECTIONS,  # when all are busy: 503
         )
         self._rest = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -36,7 +36,7 @@ from lemn_tf.export.tensors import Arrays
 
 _LARGE = 2048  # rows times steps from which a request runs alone
 _MOST_LANES = 64
-_PATIENCE = 8  # a leader waits for company so many times at most, each as long as a call takes
+_PATIENCE = 8  # a leader waits for company at most this many times, each as long as a call takes
 _KEPT = 0.5  # of the requests that were expected, if fewer came
 _SHORTEST, _LONGEST = 0.004, 0.01  # seconds; a call counts as at least and at most this long
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lemn_tf import retention
 from lemn_tf.files import place_for, room_for
@@ -61,6 +62,14 @@ def amount(text: str) -> float:
     return number
 
 
+def given(arguments: argparse.Namespace, names: Iterable[str] | type) -> dict[str, Any]:
+    """Those options that have a value, of the ones named or of a dataclass' fields."""
+    if isinstance(names, type):
+        names = [field.name for field in dataclasses.fields(names)]
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def percent(text: str) -> float:
     """An argparse type: a number from 0 to 100."""
     number = amount(text)
@@ -93,6 +102,8 @@ def folders(*paths: str | os.PathLike | None) -> None:
     """Raises unless each folder that is not None exists and can be read."""
     for path in paths:
         if path is not None:
+            if not os.path.exists(path):
+                raise FileNotFoundError(f"{path}: expected a folder, found nothing there")
             os.scandir(os.fspath(path)).close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class Export:
         from lemn_tf.navigation.agent import MemoryAgent
         from lemn_tf.wordlist import WordList
 
+        for module in runs.config(arguments.model).get("modules", ()):  # of a policy of one's own
+            importlib.import_module(module)
         preset = runs.presets().get(arguments.model)
         model = runs.load(arguments.model)
         given: Any = model

@@ -27,7 +27,7 @@ def varied(text: str) -> tuple[str, list[str]]:
 
 
 def combined(given: Sequence[tuple[str, list[str]]], seeds: int) -> list[babi_grid.SweepCell]:
-    """Every combination of the values that were given, and so many seeds of each."""
+    """Every combination of the values that were given, with several seeds of each."""
     values: dict[str, list[babi_grid.Value]] = {}
     for name, texts in given:
         values.setdefault(name, []).extend(babi_grid.parsed(name, text) for text in texts)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lemn_tf import recipes, retention
+from lemn_tf import recipes, retention, runs
 from lemn_tf.commands import documents, maze, world
 from lemn_tf.commands.common import (
     amount,
+    given,
     percent,
     slot_count,
     slot_counts,
@@ -44,8 +44,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
     """Raises unless one can train with this policy and it can use the options given."""
     usable(name)
     for option in (*OF_LEARNING, *OF_POLICIES):
-        given = getattr(arguments, option)
-        if given is None or given is False or given == ():  # 0 is a value like any other
+        value = getattr(arguments, option)
+        if value is None or value is False or value == ():  # 0 is a value like any other
             continue
         fit = [
             known
@@ -64,6 +64,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
 def check_babi(arguments: argparse.Namespace) -> None:
     """Raises unless the files are there, and the options fit each other and the recipe."""
     there(arguments.train, arguments.valid, arguments.roles)
+    if arguments.start_from:
+        runs.check_reader(arguments.start_from)
     check_policy(arguments.policy, arguments)
     if arguments.roles and arguments.no_renaming:
         raise ValueError("--roles: says what is renamed, but --no-renaming was given too")
@@ -75,7 +77,7 @@ def check_babi(arguments: argparse.Namespace) -> None:
 
 
 def shards_for(arguments: argparse.Namespace, count: int) -> int:
-    """The parts of a batch for so many workers; raises unless they can share them."""
+    """The parts of a batch for a number of workers; raises unless they can share them."""
     if arguments.driver and count > 1:
         raise ValueError("--driver: draws on its own, so it cannot go with several workers")
     shards = arguments.shards or max(2, count)
@@ -89,15 +91,16 @@ def settings_from(arguments: argparse.Namespace) -> BabiSettings:
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
-    names = [field.name for field in dataclasses.fields(BabiSettings)]
-    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    given |= {"rename": not arguments.no_renaming, "room": not arguments.no_room}
-    given |= {"competent": arguments.competent or None}
-    if arguments.units is None:
-        del given["units"]
-    else:
-        given["wider"] = None
-    settings = BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
+    own: dict[str, Any] = {
+        "rename": not arguments.no_renaming,
+        "room": not arguments.no_room,
+        "competent": arguments.competent or None,
+        "episodes": arguments.phases,
+        "changes": changes,
+    }
+    if arguments.units is not None:
+        own["wider"] = None
+    settings = BabiSettings(**given(arguments, BabiSettings) | own)
     return settings.lasting(arguments.episodes) if arguments.episodes else settings
 
 
@@ -135,6 +138,8 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--roles", metavar="FILE", help=alike)
     own = "give the policy its own number of slots from the start, not ten at first"
     add("--no-room", action="store_true", help=own)
+    further = "go on from a trained model (folder, file or preset) with the recipe's last phase"
+    add("--start-from", metavar="RUN", help=further)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     parts = "parts of a batch that cores or workers share (default 2, or one for each worker)"
     add("--shards", type=whole_number(1), help=parts)

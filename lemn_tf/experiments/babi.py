@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import evaluation, recipes, retention, training
+from lemn_tf import evaluation, recipes, retention, runs, training
 from lemn_tf.callbacks import RetentionBoard
 from lemn_tf.episode import Episode
 from lemn_tf.experiments.babi_settings import BabiSettings
@@ -174,7 +174,9 @@ def _trainee(
 ) -> Examined:
     """A new model and all that trains it; options are those of `PhaseTrainee`."""
     model = build(settings, data.vocabulary, data.sentence_length)
-    if settings.reader_from is not None:
+    if settings.start_from is not None:
+        begin_with(model, settings.start_from)
+    elif settings.reader_from is not None:
         last = recipes.reader_phases(settings.chosen) - 1
         model.reader.set_weights(training.reader_after(settings.reader_from, last))
     item = tf.TensorSpec(data.arrays["items"].shape[2:], tf.int32)
@@ -188,6 +190,39 @@ def _trainee(
         settings=settings,
         **options,
     )
+
+
+def begin_with(model: StreamReader, name: str | os.PathLike) -> None:
+    """Gives a model the weights of a trained one that differs from it in its slots at most.
+
+    Args:
+        model: the one to be trained.
+        name: a preset, a run or a `.keras` file.
+    """
+    first = runs.load_reader(name)
+    wanted, came = _kind(model), _kind(first)
+    differ = [f"{k} {wanted[k]}, got {came.get(k)}" for k in wanted if wanted[k] != came.get(k)]
+    if differ:
+        raise ValueError(f"{name}: expected a model with {'; '.join(differ)}")
+    theirs, ours = (getattr(one.vocabulary, "words", ()) for one in (first, model))
+    if list(theirs) != list(ours):
+        strange = sorted({*theirs} ^ {*ours})
+        raise ValueError(
+            f"{name}: expected a model that knows the words of the stories and no others, but "
+            f"they differ in {', '.join(strange[:5])}"
+        )
+    model.set_weights(first.get_weights())
+
+
+def _kind(model: StreamReader) -> dict[str, Any]:
+    """What a model is made of, its words aside."""
+    policy, reader = model.memory.policy, model.reader
+    kind = {"policy": policy.name, "reader": type(reader).__name__}
+    for whose, part in (("policy's", policy), ("reader's", reader)):
+        for name, value in part.get_config().items():
+            if name not in ("name", "trainable", "dtype", "vocabulary_size"):
+                kind[f"{whose} {name}"] = value
+    return kind
 
 
 def _config(settings: BabiSettings, shards: int) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class SweepCell:
 
 
 def grid(values: Mapping[str, Sequence[Value]], seeds: int) -> list[SweepCell]:
-    """Every combination of the values, and so many seeds of each.
+    """Every combination of the values, with several seeds of each.
 
     Example:
 

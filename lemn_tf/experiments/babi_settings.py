@@ -33,6 +33,8 @@ class BabiSettings:
         seed: of everything random.
         reader_from: folder of a run of the same recipe and data whose reader is taken as its first
             phases left it; those phases are then left out here.
+        start_from: a trained model of the same sizes and words to begin with: a preset, a run or a
+            `.keras` file; only the recipe's last phase is left then.
         driver: whether a driver of TF-Agents reads the stories, instead of one loop in the graph.
         changes: new values for the fields of the phases that train the policy.
         settle: episodes of one more phase for the reader before the policy learns, see
@@ -62,6 +64,7 @@ class BabiSettings:
     window: int | None = None
     seed: int = 0
     reader_from: str | None = None
+    start_from: str | None = None
     driver: bool = False
     changes: dict = dataclasses.field(default_factory=dict)
     settle: int = 0
@@ -104,11 +107,15 @@ class BabiSettings:
             phases = tuple(dataclasses.replace(p, window=self.window) for p in phases)
         first = recipes.reader_phases(self.chosen)
         phases = recipes.settled(phases, first, self.settle)
-        if self.reader_from is not None:
+        if self.start_from is not None:
+            phases = phases[-1:]
+        elif self.reader_from is not None:
             phases = phases[first:]
         return phases if self.learns else recipes.without_policy(phases)
 
     def lasting(self, episodes: int) -> BabiSettings:
         """The same with `episodes` shared among the policy's phases that have no length yet."""
         lengths = recipes.policy_lengths(self.chosen, episodes, self._size)
+        if self.start_from is not None:
+            lengths = {list(lengths)[-1]: episodes}
         return dataclasses.replace(self, episodes={**lengths, **self.episodes})

@@ -77,7 +77,7 @@ def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
 
 def limit(settings: BabiSettings) -> float:
     """The error up to which a reader is competent; infinite where nobody asks."""
-    given = settings.chosen == "paper" or settings.reader_from is not None
+    given = settings.chosen == "paper" or settings.reader_from or settings.start_from
     return math.inf if given or settings.competent is None else settings.competent
 
 

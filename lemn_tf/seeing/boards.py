@@ -68,7 +68,7 @@ class Board:
                 tf.summary.scalar(f"error/{name}", error, step)
 
     def memory(self, traces: Sequence[Trace], step: int) -> None:
-        """Life-lines and memory tables of the first stream, regret and ages of all."""
+        """Life-lines and memory tables of the first stream, ages of all, regret where labelled."""
         verdict = judge(traces)
         ages = [drop.age for drop in verdict.drops]
         picture = tf.io.decode_png(figures.png(figures.life_lines(traces[0], most=40), dpi=80))
@@ -78,8 +78,7 @@ class Board:
             tf.summary.histogram("age of evicted items", np.array(ages, np.float32), step)
             if verdict.recall is not None:
                 tf.summary.scalar("regret/needed items found", verdict.recall, step)
-            tf.summary.scalar("regret/drops needed later", len(verdict.regretted), step)
-            tf.summary.scalar("regret/probability lost a question", verdict.cost, step)
+                tf.summary.scalar("regret/drops needed later", len(verdict.regretted), step)
         self.writer.flush()
 
     def pictures(self, name: str, images: np.ndarray, step: int) -> None:

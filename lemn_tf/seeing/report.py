@@ -35,9 +35,10 @@ def write(found: Findings, out: str | os.PathLike) -> Path:
         sections.head(found),
         sections.headlines(found),
         sections.player(found),
+        sections.mistakes(found, worst, places),
         sections.curves(found),
         sections.regret(found),
-        sections.mistakes(found, worst, places),
+        sections.lives(found),
         sections.made(found),
     ]
     template = resources.files("lemn_tf.seeing").joinpath("page.html").read_text(encoding="utf-8")

@@ -17,36 +17,45 @@ def _text(value: Any) -> str:
 
 def head(found: Findings) -> str:
     """The title."""
-    first, runs = found.first, ", ".join(found.subjects)
+    runs = ", ".join(
+        f"{name} ({one.policy}, {one.slots} slots)" for name, one in found.subjects.items()
+    )
     return (
         "<header><h1>What it remembers</h1>"
-        f"<p class='soft'>{_text(runs)} on {_text(first.data)}: a memory of {first.slots} slots, "
-        f"and a policy ({_text(first.policy)}) that chooses what to forget before it knows what "
-        "will be asked.</p></header>"
+        f"<p class='soft'>{_text(runs)} on {_text(found.first.data)}: a memory too small for all, "
+        "and a policy that chooses what to forget before it knows what will be asked.</p></header>"
     )
+
+
+TOLD = {
+    "fifo": "fifo drops the oldest item",
+    "lru": "lru drops what was read longest ago",
+    "oracle": "the oracle knows what will be asked, and shows what is possible",
+    "winnable": "winnable leaves only what nobody could win",
+}
+"""What a reader should know about the rules beside a policy."""
 
 
 def headlines(found: Findings) -> str:
     """The error of the first run, and all side by side."""
     first, name = found.first, next(iter(found.subjects))
-    own, fifo = found.scores[name], found.scores.get("fifo")
-    said = f"<div class='big'>{own['error']:.1f}%</div><p>{_text(first.measure)} of "
-    said += f"{own['count']:,} {first.unit}"
-    if fifo is not None and first.policy != "fifo":
-        said += f"; with FIFO in its place {fifo['error']:.1f}%"
-    said += f". {first.slots} slots.</p>"
+    own = found.scores[name]
+    facts = [(f"{own['count']:,}", first.unit), (f"{first.slots}", "slots")]
     if own["recall"] is not None:
-        held = f"What was needed was in memory {own['recall']:.1f}% of the time."
-        said += f"<p class='soft small'>{held}</p>"
+        facts.append((f"{own['recall']:.1f}%", "of what was needed was in memory"))
+    told = "".join(f"<div><dt>{_text(words)}</dt><dd>{n}</dd></div>" for n, words in facts)
+    said = f"<div class='big'>{own['error']:.1f}%</div><p class='label'>{_text(first.measure)}</p>"
     most = max(score["error"] for score in found.scores.values()) or 1.0
     rows = "".join(
-        _bar(one, score["error"] / most, f"{score['error']:.1f}%", one)
+        _bar(one, score["error"] / most, f"{score['error']:.1f}%", _fills(found)[one])
         for one, score in sorted(found.scores.items(), key=lambda pair: -pair[1]["error"])
     )
-    title = f"{first.measure.capitalize()}, side by side"
+    rules = "; ".join(words for rule, words in TOLD.items() if rule in found.scores)
+    legend = f"<p class='soft small'>With {first.slots} slots: {_text(rules)}.</p>" if rules else ""
     return (
-        f"<section id='numbers' class='grid'><div class='card'>{said}</div>"
-        f"<div class='card'><strong>{_text(title)}</strong>{rows}</div></section>"
+        f"<section id='numbers' class='grid'><div class='card'>{said}<dl>{told}</dl></div>"
+        f"<div class='card'><h3>{_text(first.measure.capitalize())}, side by side</h3>{rows}"
+        f"{legend}</div></section>"
     )
 
 
@@ -61,15 +70,16 @@ VARIABLES = {
 """Colours of figures that change with the page's light or dark."""
 
 
-def _fill(name: str) -> str:
-    colour = figures.COLOURS.get(name)
-    return f";background:{VARIABLES.get(colour, colour)}" if colour else ""
+def _fills(found: Findings) -> dict[str, str]:
+    """The colours of runs and rules, the same as in the figures."""
+    colours = {name: colour for name, (colour, _) in figures.styles(found.scores).items()}
+    return {name: VARIABLES.get(colour, colour) for name, colour in colours.items()}
 
 
-def _bar(name: str, share: float, told: str, policy: str) -> str:
-    """A name, a bar in the colour of a policy, and a number."""
-    width = f"width:{100 * share:.1f}%{_fill(policy)}"
-    bar = f"<div class='bar'><i style='{width}'></i></div>"
+def _bar(name: str, share: float, told: str, colour: str) -> str:
+    """A name, a bar and a number."""
+    bar = f"<i style='width:{100 * share:.1f}%;background:{colour}'></i>"
+    bar = f"<div class='bar'>{bar}</div>"
     return f"<div class='row'><span>{_text(name)}</span>{bar}<span>{told}</span></div>"
 
 
@@ -85,74 +95,110 @@ def player(found: Findings) -> str:
     return (
         "<section id='player'><h2>Step through an episode</h2><div class='card'>"
         "<div class='controls'><select id='which' aria-label='episode'></select>"
-        "<button id='back' aria-label='one back'>◀</button><button id='play'>▶ Play</button>"
-        "<button id='next' aria-label='one further'>▶|</button>"
-        "<span id='where' class='soft small'></span></div>"
+        "<button id='back'>← Back</button><button id='play'>▶ Play</button>"
+        "<button id='next'>Next →</button><span id='where' class='soft small'></span></div>"
         "<input type='range' id='seek' min='0' value='0' aria-label='position'>"
         "<div id='strip' aria-hidden='true'></div><div id='news' aria-live='polite'></div>"
         "<div id='slots' class='slots'></div>"
-        "<p class='soft small'>Arrow keys step. In the strip, blue is in memory, small is gone, "
-        "dotted lines are questions.</p></div></section>"
+        "<p class='soft small'>The strip is the whole stream: tall and blue is in memory, low is "
+        "gone, dotted lines are questions. <b>Keep</b> is how likely the policy was to keep an "
+        "item, <b>read</b> how much of the attention it got from a question. The arrow keys step "
+        "too.</p></div></section>"
     )
 
 
 def curves(found: Findings) -> str:
-    """Budget curve, learning curve and life-lines."""
+    """Budget curve, in a picture and in numbers, and learning curve."""
     trained = {name: one.slots for name, one in found.subjects.items()}
-    shown = [
-        (
-            _svg(figures.budget_curve(found.curves, found.first.measure, trained)),
-            "The budget curve: the same policy served with other numbers of slots. A ring marks "
-            "the number it was trained with.",
-        )
-    ]
+    measure = found.first.measure
+    cards = (
+        "<div class='card grid'>"
+        f"<figure>{_svg(figures.budget_curve(found.curves, measure, trained))}<figcaption>The same "
+        "policies with other numbers of slots. A ring marks the number a policy was trained with."
+        f"</figcaption></figure><div><h3>{_text(measure.capitalize())}, %</h3>{_sizes(found)}</div>"
+        "</div>"
+    )
     learning = figures.learning_curve(found.histories) if any(found.histories.values()) else None
     if learning is not None:
-        shown.append((_svg(learning), "The learning curve: error on validation data."))
-    cards = "".join(
-        f"<figure class='card'>{picture}<figcaption>{_text(words)}</figcaption></figure>"
-        for picture, words in shown
-    )
-    name, first = next(iter(found.traces.items()))
-    lives = _svg(figures.life_lines(first[0])) if first else ""
+        cards += (
+            f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: the error on "
+            "validation data, phase by phase.</figcaption></figure>"
+        )
+    title = "One memory, many sizes" if learning is None else "Sizes and learning"
+    return f"<section id='curves'><h2>{title}</h2><div class='grid wide'>{cards}</div></section>"
+
+
+def _sizes(found: Findings) -> str:
+    sizes = sorted({slots for points in found.curves.values() for slots, _ in points})
+    rows = {
+        name: [f"{dict(points)[slots]:.1f}" if slots in dict(points) else "" for slots in sizes]
+        for name, points in found.curves.items()
+    }
+    return _table(["slots", *map(str, sizes)], rows)
+
+
+def _table(heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    """A table of numbers, with names in the first column."""
+    top = "".join(f"<th{' class=n' if n else ''}>{_text(one)}</th>" for n, one in enumerate(heads))
+    body = ""
+    for name, cells in rows.items():
+        numbers = "".join(f"<td class=n>{cell}</td>" for cell in cells)
+        body += f"<tr><td>{_text(name)}</td>{numbers}</tr>"
+    made = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='scroll'>{made}</div>"
+
+
+def lives(found: Findings) -> str:
+    """The life-lines of an episode."""
+    name, traces = next(iter(found.traces.items()))
+    if not traces:
+        return ""
     return (
-        f"<section id='curves'><h2>Sizes and learning</h2><div class='grid'>{cards}</div>"
-        "<h2>Life-lines</h2><figure class='card'><div class='scroll'>"
-        f"<div style='min-width:36rem'>{lives}</div></div><figcaption>Episode 0 with "
-        f"{_text(name)}: each row is an item, from when it came to when it left."
+        "<section id='lives'><h2>Life-lines</h2><figure class='card'><div class='scroll'>"
+        f"{_svg(figures.life_lines(traces[0]))}</div><figcaption>Episode 0 with {_text(name)}: "
+        "each row is an item, from when it came to when it left; dotted lines are questions."
         "</figcaption></figure></section>"
     )
 
 
 def regret(found: Findings) -> str:
     """Drops judged in hindsight, and how long items live."""
-    head = ("", "drops", "needed later", "needed items found", "lost per question")
-    rows = ""
-    for name, verdict in found.verdicts.items():
-        told = verdict.summary()
-        recall = "-" if told["recall"] is None else f"{told['recall']:.1f}%"
-        cells = (f"{told['drops']:,}", f"{told['regretted']:,}", recall, f"{told['cost']:.3f}")
-        numbers = "".join(f"<td class='n'>{cell}</td>" for cell in cells)
-        rows += f"<tr><td>{_text(name)}</td>{numbers}</tr>"
-    heads = "".join(f"<th class='{'n' if one else ''}'>{one}</th>" for one in head)
+    told = [verdict.summary() for verdict in found.verdicts.values()]
+
+    def row(name: str, words: str) -> list[str]:
+        return ["-" if one[name] is None else words.format(one[name]) for one in told]
+
+    rows = {
+        "items dropped": row("drops", "{:,}"),
+        "of these needed later": row("regretted", "{:,}"),
+        "needed items that were found": row("recall", "{:.1f}%"),
+    }
+    legend = "An item was needed if a later question asked for it; - is not known."
+    if any(one["cost"] is not None for one in told):
+        rows["probability lost a question"] = row("cost", "{:.3f}")
+        legend += (
+            " The last row is how much likelier the right answers would be had nothing been "
+            "dropped."
+        )
     return (
-        "<section id='regret'><h2>Regret</h2><div class='grid'><div class='card scroll'>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        "<p class='soft small'>Every drop judged in hindsight: whether a later question needed it, "
-        "and how much probability of the right answer drops cost a question.</p></div>"
-        "<div class='card'><strong>How long items live, by kind</strong>"
-        f"{_lives(found)}</div></div></section>"
+        "<section id='regret'><h2>Regret</h2><div class='grid'><div class='card'>"
+        f"<h3>Every drop, judged in hindsight</h3>{_table(['', *found.verdicts], rows)}"
+        f"<p class='soft small'>{legend}</p></div>"
+        f"<div class='card'><h3>How many steps items stay, by kind</h3>{_stays(found)}"
+        "</div></div></section>"
     )
 
 
-def _lives(found: Findings) -> str:
+def _stays(found: Findings) -> str:
+    """For each kind of item, a bar for each policy."""
     means = {name: verdict.summary()["lives"] for name, verdict in found.verdicts.items()}
-    most = max((age for lives in means.values() for age in lives.values()), default=1) or 1
+    most = max((age for ages in means.values() for age in ages.values()), default=1) or 1
     made = ""
-    for name, lives in means.items():
-        made += f"<p class='small soft' style='margin:.7rem 0 0'>{_text(name)}, items</p>"
-        for kind, age in lives.items():
-            made += _bar(kind, age / most, f"{age:.1f}", name)
+    for kind in sorted({kind for ages in means.values() for kind in ages}):
+        made += f"<p class='kind'>{_text(kind)}</p>"
+        for name, ages in means.items():
+            age = ages.get(kind, 0.0)
+            made += _bar(name, age / most, f"{age:.1f}", _fills(found)[name])
     return made
 
 
@@ -178,7 +224,8 @@ def mistakes(
             f"{_chance(asked)}</p>{why}{held}<button data-show='{places[one.run, one.episode]}' "
             f"data-line='{lines.index(asked)}'>Watch it happen</button></div>"
         )
-    return f"<section id='mistakes'><h2>Worst mistakes</h2>{made}</section>"
+    cards = f"<div class='grid wide'>{made}</div>"
+    return f"<section id='mistakes'><h2>Worst mistakes</h2>{cards}</section>"
 
 
 def _chance(asked: Asked) -> str:

@@ -1,19 +1,11 @@
 """`lemn report`: what is wrong is said at once, and a page comes of a run of any task."""
 
-import importlib.util
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
 
 from lemn_tf import cli
-
-spec = importlib.util.spec_from_file_location(
-    "towns", Path(__file__).parents[1] / "experiments" / "conftest.py"
-)
-towns = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(towns)
+from tests.experiments.conftest import corpus
 
 
 def test_what_is_wrong_is_said(tmp_path, capsys):
@@ -33,7 +25,8 @@ def test_a_model_of_ones_own(own, tmp_path, capsys):
     assert "wrote" in capsys.readouterr().out
     text = (tmp_path / "r.html").read_text()
     assert "mine.keras" in text
-    assert "wrong answers of 6 samples" in text
+    assert "<dt>samples</dt><dd>6</dd>" in text
+    assert "probability lost a question" in text  # its loss came with it
 
 
 @pytest.mark.slow
@@ -49,7 +42,7 @@ def test_a_maze_agent(tmp_path):
 
 @pytest.mark.slow
 def test_a_model_of_documents(tmp_path):
-    data = towns.corpus(tmp_path)
+    data = corpus(tmp_path)
     run, given = tmp_path / "run", ["--qa", data.qa, "--evidence", data.evidence]
     small = ["--updates", "4", "--epochs", "1", "--slots", "3", "--policy", "s-lemn"]
     trained = ["train", "documents", *given, "--embeddings", data.vectors, *small]

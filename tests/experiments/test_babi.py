@@ -17,6 +17,7 @@ from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import babi_generator
 from lemn_tf.readers import MemN2N
+from lemn_tf.text import Vocabulary
 
 ITEM = tf.TensorSpec([3], tf.int32)
 TINY = {
@@ -98,6 +99,55 @@ def test_a_reader_is_trained_once(files, tmp_path, small_batches):
     missing = dataclasses.replace(second, reader_from=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="no reader of a finished phase 1"):
         babi.train_model(missing, jit_compile=False)
+
+
+@pytest.fixture
+def beginning(files):
+    """The file of a model with three slots, and settings that start from it with five."""
+    path = files["train"].with_name("first.keras")
+    babi.build(tiny(files, babi_cells.ROWS["st-lemn"]), *known(files)).save(path)
+    both, sizes = (str(files["train"]), str(files["valid"])), (3, 5)
+    settings = babi.BabiSettings(*both, slots=5, sizes=sizes, seed=1, start_from=str(path))
+    return path, settings.lasting(8)
+
+
+def known(files):
+    data = babi.Stories(files["train"])
+    return data.vocabulary, data.sentence_length
+
+
+def test_a_training_starts_from_a_trained_model(files, beginning):
+    """Everything of it is taken but its number of slots, and only the last phase is left."""
+    path, settings = beginning
+    (phase,) = settings.phases()
+    assert (phase.name, phase.episodes, phase.sizes) == ("polish", 8, (3, 5))
+    model = babi.build(settings, *known(files))
+    babi.begin_with(model, path)
+    assert model.memory.slots == 5
+    for mine, its in zip(model.get_weights(), runs.load(path).get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_a_training_starts_from_nothing_of_another_kind(files, beginning):
+    path, settings = beginning
+    wider = babi.build(dataclasses.replace(settings, hidden=7), *known(files))
+    with pytest.raises(ValueError, match=r"first\.keras: expected .* policy's hidden 7, got None"):
+        babi.begin_with(wider, path)
+    words, length = known(files)
+    other = babi.build(settings, Vocabulary([*words.words[:-1], "zebra"], words.example), length)
+    with pytest.raises(ValueError, match=r"knows the words of the stories .* zebra"):
+        babi.begin_with(other, path)
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_from_a_trained_model(beginning, small_batches):
+    path, settings = beginning
+    slow = dataclasses.replace(settings, changes={"learning_rate": 1e-6})
+    trained = babi.train_model(slow, jit_compile=False)
+    pairs = list(zip(trained.get_weights(), runs.load(path).get_weights(), strict=True))
+    assert any((mine != its).any() for mine, its in pairs)
+    for mine, its in pairs:
+        np.testing.assert_allclose(mine, its, atol=1e-4)
 
 
 def test_words_that_were_never_seen(files, tmp_path):

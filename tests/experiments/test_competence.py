@@ -74,6 +74,7 @@ def test_what_is_tried(settings):
         dataclasses.replace(settings, recipe="paper"),
         dataclasses.replace(settings, competent=None),
         dataclasses.replace(settings, reader_from="elsewhere"),
+        dataclasses.replace(settings, start_from="elsewhere"),
     ):
         assert competence.attempts(alone) == (alone,)
     kept = dataclasses.replace(settings, wider=None)

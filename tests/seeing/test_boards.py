@@ -1,8 +1,13 @@
 """What is written for TensorBoard: one event file, with all of it."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from lemn_tf.seeing.boards import Board, tables
+from lemn_tf.seeing.trace import Asked, Trace
+
+LATER = "regret/drops needed later"
 
 
 def events(folder):
@@ -35,6 +40,21 @@ def test_one_file_with_all_of_it(trace, tmp_path):
     assert histogram[:, 2].sum() == 2
     picture = tf.make_ndarray(found["life-lines"][0][1].tensor)
     assert tf.io.decode_png(picture[2]).shape[-1] in (3, 4)
+    (_, recall), (_, regretted) = found["regret/needed items found"] + found[LATER]
+    assert (tf.make_ndarray(recall.tensor), tf.make_ndarray(regretted.tensor)) == (75.0, 1.0)
+
+
+def test_no_regret_is_shown_where_nobody_knows_what_was_needed(trace, tmp_path):
+    unlabelled = [
+        dataclasses.replace(line, support=(), costs={}) if isinstance(line, Asked) else line
+        for line in trace
+    ]
+    board = Board(tmp_path)
+    board.memory([Trace(unlabelled)], 10)
+    board.close()
+    found = events(tmp_path)
+    assert "life-lines" in found
+    assert not [tag for tag in found if tag.startswith("regret")]
 
 
 def test_memory_at_the_questions(trace):

@@ -39,10 +39,11 @@ def page(found, tmp_path_factory):
 
 def test_all_is_on_it_and_nothing_comes_from_elsewhere(page):
     text = page.read_text()
-    for part in ("numbers", "player", "curves", "regret", "mistakes", "made"):
+    for part in ("numbers", "player", "mistakes", "curves", "regret", "lives", "made"):
         assert f"id='{part}'" in text
     assert text.count("<svg") == 3
     assert "1.7%" in text
+    assert "<td>mine</td><td class=n>4.4</td><td class=n>1.7</td>" in text  # with 3 and 5 slots
     assert "lemn report &lt;mine&gt;" in text
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", text)
     assert not re.search(r"url\(\s*['\"]?http|@import|fetch\(|XMLHttpRequest", text)
@@ -87,7 +88,7 @@ LUMINANCE = """
     if (!/, 0\\)$/.test(c) && c !== "transparent") return c; node = node.parentElement; }
     return "rgb(255,255,255)"; };
   const poor = [];
-  const texts = "h1, h2, p, td, span, strong, button, .what, .tag, .meter";
+  const texts = "h1, h2, h3, p, td, th, dt, dd, span, strong, button, .what, .tag, .meter";
   for (const node of document.querySelectorAll(texts)) {
     if (!node.textContent.trim()) continue;
     const a = light(getComputedStyle(node).color), b = light(behind(node));
