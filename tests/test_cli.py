@@ -75,6 +75,7 @@ WRONG = [
     report babi-noisy-st-lemn-5 --data {__file__} --out=
     demo --policy nosuch
     demo --policy fifo
+    demo --shards 3
     bench train --policy nosuch
     bench train --shards 3
     data babi --variant loud --out d
