@@ -75,6 +75,7 @@ WRONG = [
     report babi-noisy-st-lemn-5 --data {__file__} --out=
     demo --policy nosuch
     demo --policy fifo
+    demo --shards 3
     bench train --policy nosuch
     bench train --shards 3
     data babi --variant loud --out d
@@ -117,6 +118,7 @@ WRONG = [
     export babi-noisy-st-lemn-5 --out models/babi/99999999999999999999
     bench evaluate --shards 3 --batch 4
     serve --port none
+    serve . --name a/b
     serve nowhere
     chat DIR
     """.splitlines()
@@ -129,6 +131,8 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
     served = tmp_path / "empty" / "babi"
     (served / "1").mkdir(parents=True)
     (served / "1" / "saved_model.pb").touch()
+    key = tmp_path / "key"
+    key.write_text("short")
     script = """
         import json, sys
         from lemn_tf import cli
@@ -142,8 +146,9 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
             assert not heavy & set(sys.modules), (heavy & set(sys.modules), arguments)
     """
     wrong = [[str(tmp_path) if one == "DIR" else one for one in arguments] for arguments in WRONG]
-    tried = [*wrong, ["--help"], ["serve", str(served), "--label", "stable=7"]]
-    command = [sys.executable, "-c", textwrap.dedent(script), json.dumps(tried)]
+    bad = ("--label stable=7", "--timeout 0", "--port 8500 --rest-port 8500", f"--state-key {key}")
+    wrong += [["serve", str(served), *options.split()] for options in bad]
+    command = [sys.executable, "-c", textwrap.dedent(script), json.dumps([*wrong, ["--help"]])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

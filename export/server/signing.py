@@ -14,17 +14,16 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from lemn_tf.export.errors import Code, ServingError, invalid
 from lemn_tf.export.loaded import LoadedModel, LoadedSignature
+from lemn_tf.export.secret import checked, read
 from lemn_tf.export.tensors import STRING, Arrays, Spec
 
 STATE = "state"
 """The name of a packed state among inputs and outputs."""
-_SHORTEST = 16
 
 
 class StateKey:
@@ -44,17 +43,12 @@ class StateKey:
     """
 
     def __init__(self, secret: bytes):
-        if len(secret) < _SHORTEST:
-            raise ValueError(f"expected a key of at least {_SHORTEST} bytes; got {len(secret)}")
-        self._secret = secret
+        self._secret = checked(secret)
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> StateKey:
         """The key in a file, without white space at its ends."""
-        try:
-            return cls(Path(path).read_bytes().strip())
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        return cls(read(path))
 
     def sign(self, state: bytes) -> bytes:
         """The state with its signature."""

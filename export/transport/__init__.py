@@ -36,6 +36,10 @@ def connect(target: Target, name: str | None = None, timeout: float = 30.0) -> T
 
         return Replicas([connect(one, name, timeout) for one in target])
     text = str(target)
+    if (port := re.match(r"(?:\w+://)?[^/]*:(\d+)(?:/|$)", text)) and not 0 < int(
+        port[1][:9]
+    ) < 1 << 16:
+        raise ValueError(f"expected a port from 1 to 65535; got {text!r}")
     if match := re.fullmatch(r"(https?://[^/]+)(?:/v1/models/([^/:]+))?/?", text):
         from lemn_tf.export.transport.rest import Rest
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from lemn_tf.commands.common import VARIANTS, slot_count, usable, whole_number
 from lemn_tf.commands.evaluate import table
 from lemn_tf.commands.report import write_report
+from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.files import place_for
+from lemn_tf.recipes import check_shards
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +43,8 @@ class Demo:
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises unless the policy learns and there is a place for the run."""
         usable(arguments.policy, learned=True)
+        for phase in BabiSettings("", "", arguments.policy, arguments.slots).phases():
+            check_shards(arguments.shards, phase.batch_size)
         place_for(arguments.out)
 
     def run(self, arguments: argparse.Namespace) -> None:

@@ -6,8 +6,12 @@ import argparse
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import amount, there, whole_number
+from lemn_tf.commands.common import amount, whole_number
+
+if TYPE_CHECKING:
+    from lemn_tf.export.limits import Limits
 
 
 class Serve:
@@ -26,7 +30,7 @@ class Serve:
         add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
         add("--port", type=port, default=8500, help="of gRPC (%(default)s)")
         add("--rest-port", type=port, default=8501, help="of REST (%(default)s)")
-        add("--name", help="of the model; default: the name of its folder")
+        add("--name", type=name, help="of the model; default: the name of its folder")
         add(
             "--label",
             action="append",
@@ -61,13 +65,18 @@ class Serve:
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if there is no model to serve, no version that a label names, or no key."""
         from lemn_tf.export.folders import find_models, versions
+        from lemn_tf.export.secret import read
 
         bases = find_models(Path(arguments.path), arguments.name).values()
         known = {number for base in bases for number in versions(base)}
         for name, number in arguments.label:
             if number not in known:
                 raise ValueError(f"label {name}={number}: expected one of {sorted(known)}")
-        there(arguments.state_key)
+        if arguments.port and arguments.port == arguments.rest_port:
+            raise ValueError(f"expected two ports; got {arguments.port} for both gRPC and REST")
+        limits(arguments)
+        if arguments.state_key:
+            read(arguments.state_key)
 
     def run(self, arguments: argparse.Namespace) -> None:
         logging.basicConfig(
@@ -77,7 +86,6 @@ class Serve:
         )
         for noisy in ("uvicorn", "tensorflow", "absl"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        from lemn_tf.export.limits import Limits
         from lemn_tf.export.server import Server
         from lemn_tf.export.server.signing import StateKey
 
@@ -94,14 +102,7 @@ class Serve:
             poll=arguments.poll,
             threads=arguments.threads,
             key=StateKey.read(arguments.state_key) if arguments.state_key else None,
-            limits=Limits(
-                rows=arguments.most_rows,
-                steps=arguments.most_steps,
-                items=arguments.most_items,
-                request_bytes=arguments.most_bytes,
-                answer_bytes=arguments.most_answer,
-                seconds=arguments.timeout,
-            ),
+            limits=limits(arguments),
         )
         names = ", ".join(sorted(server.catalog.models))
         print(f"serving {names} on {server.rest_url} and {server.grpc_url}", flush=True)
@@ -109,11 +110,32 @@ class Serve:
         print("stopped", flush=True)
 
 
+def limits(arguments: argparse.Namespace) -> Limits:
+    """What one request may ask for, by the options; raises unless it can be something."""
+    from lemn_tf.export.limits import Limits
+
+    return Limits(
+        rows=arguments.most_rows,
+        steps=arguments.most_steps,
+        items=arguments.most_items,
+        request_bytes=arguments.most_bytes,
+        answer_bytes=arguments.most_answer,
+        seconds=arguments.timeout,
+    )
+
+
 def port(text: str) -> int:
     """An argparse type: a port, 0 for any that is free."""
     if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535; got {text!r}")
     return int(text)
+
+
+def name(text: str) -> str:
+    """An argparse type: a name that can stand in an address."""
+    if not text or set(text) & set("/:"):
+        raise argparse.ArgumentTypeError(f"expected a name without / and :; got {text!r}")
+    return text
 
 
 def label(text: str) -> tuple[str, int]:

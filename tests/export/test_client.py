@@ -310,6 +310,9 @@ def test_targets(server, tmp_path):
         assert caught.value.code is Code.NOT_FOUND
     with pytest.raises(ValueError, match="expected http://HOST:PORT"):
         MemoryClient("ftp://example")
+    for target in ("http://127.0.0.1:99999", "grpc://127.0.0.1:0/small", "127.0.0.1:70000"):
+        with pytest.raises(ValueError, match="expected a port from 1 to 65535"):
+            MemoryClient(target)
     with pytest.raises(FileNotFoundError, match="expected a SavedModel"):
         MemoryClient(tmp_path)
 
