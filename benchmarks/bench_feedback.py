@@ -11,37 +11,31 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import numpy as np
+import tensorflow as tf
 
-def main() -> None:
-    """Prints one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--rounds", type=int, default=10)
-    arguments = parser.parse_args()
+from lemn_tf.readers.mqn import FRMQN
 
-    import numpy as np
-    import tensorflow as tf
+SLOTS = 5
 
-    from lemn_tf.readers.mqn import FRMQN
 
-    reader, batch, steps, slots = FRMQN(), arguments.batch, arguments.steps, 5
-    generator = np.random.default_rng(0)
+def ways(batch: int, steps: int) -> dict[str, Callable[[], list[tf.Tensor]]]:
+    """Compiled functions that give the same gradients, by name."""
+    reader, generator = FRMQN(), np.random.default_rng(0)
 
-    def normal(*shape):
+    def normal(*shape: int) -> tf.Tensor:
         return tf.constant(generator.normal(size=shape), tf.float32) * 0.3
 
-    query, codes = (
-        normal(batch, steps, 4 * reader.units),
-        normal(batch, steps, slots, 2 * reader.units),
-    )
-    ids = tf.broadcast_to(tf.range(slots, dtype=tf.int64), [batch, steps, slots])
+    query = normal(batch, steps, 4 * reader.units)
+    codes = normal(batch, steps, SLOTS, 2 * reader.units)
+    ids = tf.broadcast_to(tf.range(SLOTS, dtype=tf.int64), [batch, steps, SLOTS])
     weights = [reader.recurrent.kernel.value, reader.recurrent.bias.value]
 
-    def by_loop():
+    def loop() -> tf.Tensor:
         outputs = tf.TensorArray(tf.float32, steps, element_shape=[batch, reader.units])
 
         def step(t, carry, outputs):
@@ -52,25 +46,34 @@ def main() -> None:
         *_, outputs = tf.while_loop(lambda t, *_: t < steps, step, start, maximum_iterations=steps)
         return tf.transpose(outputs.stack(), [1, 0, 2])
 
-    def gradient(run):
+    def at_once() -> tf.Tensor:
+        return reader.unroll(query, codes, ids)[0]
+
+    def gradient(run: Callable[[], tf.Tensor]) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch([query, codes])
             loss = tf.reduce_sum(run() ** 2)
         return tape.gradient(loss, [query, codes, *weights])
 
-    ways = {
-        "loop": tf.function(lambda: gradient(by_loop), autograph=False, jit_compile=True),
-        "at_once": tf.function(
-            lambda: gradient(lambda: reader.unroll(query, codes, ids)[0]),
-            autograph=False,
-            jit_compile=True,
-        ),
-    }
-    for one, other in zip(*(way() for way in ways.values()), strict=True):
+    def compiled(run: Callable[[], tf.Tensor]) -> Callable[[], list[tf.Tensor]]:
+        return tf.function(lambda: gradient(run), autograph=False, jit_compile=True)
+
+    return {"loop": compiled(loop), "at_once": compiled(at_once)}
+
+
+def main() -> None:
+    """Prints one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    both = ways(arguments.batch, arguments.steps)
+    for one, other in zip(*(way() for way in both.values()), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
-    spent = {name: [] for name in ways}
+    spent: dict[str, list[float]] = {name: [] for name in both}
     for _ in range(arguments.rounds):
-        for name, way in ways.items():
+        for name, way in both.items():
             began = time.process_time()
             way()
             spent[name].append(time.process_time() - began)

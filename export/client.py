@@ -90,7 +90,7 @@ class MemoryClient:
         self.version, self._signatures = self._patiently(self._transport.describe)
         if "act" in self._signatures:
             raise ValueError(
-                "the model is an agent that acts in a world, and not for talking: send what it "
+                "the model is an agent that acts in a world; it does not talk: send what it "
                 "observes to its signature 'act' (docs/serving.md shows how)"
             )
         missing = {"initial_state", "observe", "answer"} - self._signatures.keys()
@@ -166,7 +166,7 @@ class MemoryClient:
     def expect(self, question: str) -> None:
         """Tells a policy that knows the question what will be asked, before it reads anything."""
         if not self.aware:
-            raise ValueError("the model's policy does not go by the question: just ask")
+            raise ValueError("the model's policy does not use the question: just ask")
         self._expected = question
 
     def _anticipated(self) -> dict[str, list[str]]:
@@ -175,7 +175,7 @@ class MemoryClient:
             return {}
         if not self._expected:
             raise ValueError(
-                "the model's policy goes by the question: say what will be asked first, "
+                "the model's policy needs the question: say what will be asked first, "
                 "expect(question)"
             )
         return {ASKED: [self._expected]}

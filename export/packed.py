@@ -64,7 +64,7 @@ class Packing:
         return cls(servable.state, servable.fingerprint, fresh)
 
     def length(self, text_bytes: int = 0) -> int:
-        """Characters of a packed state whose strings have so many bytes together."""
+        """Characters of a packed state whose strings have this many bytes in all."""
         return len(self.header) + math.ceil((CHECKSUM + self.fixed + text_bytes) * 4 / 3)
 
     def pack(self, flat: Tensors) -> tf.Tensor:

@@ -17,7 +17,7 @@ from lemn_tf.export.errors import invalid
 from lemn_tf.export.tensors import BOOL, DOUBLE, FLOAT, STRING, TYPES, Spec, from_list, type_name
 
 MOST_REPEATED = 1 << 16
-"""Larger tensors must have all their values: one value may not stand for more than so many."""
+"""Larger tensors must have all their values: one value may stand for at most this many."""
 _MOST_KNOWN = 256
 _RAW = (FLOAT, DOUBLE, BOOL)
 """Types whose packed values are their bytes."""

@@ -73,7 +73,7 @@ class RetentionBoard(keras.callbacks.Callback):
     ):
         super().__init__()
         if every < 1:
-            raise ValueError(f"expected a look every 1 epochs or more, got {every}")
+            raise ValueError(f"expected at least 1 epoch between two looks, got every={every}")
         self.data, self.every, self.folder = validation_data, every, folder
         self.hparams, self.texts = hparams, texts
         self.board: Any = None

@@ -99,7 +99,7 @@ def rates(
         the percentage of those that were answered right (`right_if_supported`), and the model's
         `policy` and `slots`. A rate over no questions is None.
     """
-    outcome = tf.function(model.outcome, jit_compile=jit_compile)
+    outcome = tf.function(model.outcome, autograph=False, jit_compile=jit_compile)
     totals = dict.fromkeys(("questions", "right", "labelled", "supported", "both"), 0)
     for batch in episodes:
         for name, count in outcome(batch, slots=slots, seed=tf.constant([0, 0])).items():

@@ -1,6 +1,7 @@
-"""Archives from the network: fetched, checked and unpacked, whole or not at all.
+"""Official data from the network: archives that are fetched, checked and unpacked.
 
-What was fetched of an archive stays when the connection breaks; the next call goes on from there.
+Whole or not at all; but what was fetched of an archive stays when the connection breaks, and the
+next call goes on from there.
 """
 
 from __future__ import annotations
@@ -13,53 +14,98 @@ import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 CHUNK = 1 << 20
 
 
-def fetch(
-    url: str, folder: Path, wanted: tuple[str, ...], sha256: str | None, advice: str = ""
-) -> None:
-    """Fetches a tar archive and unpacks some of its folders.
+class Archive(NamedTuple):
+    """A tar archive and what is wanted of it.
 
-    Args:
-        url: address of the archive.
-        folder: where to unpack, made if missing.
+    Attributes:
+        url: its address.
+        sha256: the checksum that it must have; None takes any.
         wanted: names of folders of the archive; all must be in it. They are looked for at its top,
             or in the only folder there.
-        sha256: checksum the archive must have; None takes any.
-        advice: what to do without a network, for the message.
+        instead: the command to use without a network, and what it does.
+    """
+
+    url: str
+    sha256: str | None
+    wanted: tuple[str, ...]
+    instead: str
+
+
+BABI = Archive(
+    "https://dl.fbaipublicfiles.com/parlai/babi/babi.tar.gz",
+    "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e",
+    ("tasks_1-20_v1-2",),
+    "make stories of the same kind with 'lemn data babi --variant original|noisy|large --out DIR'",
+)
+"""All twenty bAbI tasks, v1.2, on their authors' file host; ParlAI's builder states the checksum
+(parlai/tasks/babi/build.py)."""
+TRIVIAQA = Archive(
+    "https://nlp.cs.washington.edu/triviaqa/data/triviaqa-rc.tar.gz",
+    "ef94fac6db0541e5bb5b27020d067a8b13b1c1ffc52717e836832e02aaed87b9",
+    ("qa", "evidence"),
+    "turn files of SQuAD's format into TriviaQA's with 'lemn data squad FILE --out DIR'",
+)
+"""TriviaQA for reading comprehension, 2.7 GB, from its authors; TensorFlow Datasets states the
+checksum (url_checksums/trivia_qa.txt)."""
+
+
+def download(archive: Archive, directory: str | os.PathLike) -> Path:
+    """Fetches an archive and unpacks what is wanted of it, unless that is there already.
+
+    Args:
+        archive: which one.
+        directory: where to unpack, made if missing.
+
+    Returns:
+        The folder that was wanted, or the directory if there were several.
 
     Raises:
-        ConnectionError: the archive could not be fetched.
+        ConnectionError: the archive could not be fetched. What came is kept for the next call.
         ValueError: what came is not the archive.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / f".{Path(url).name}.part"
+    directory = Path(directory)
+    folders = [directory / name for name in archive.wanted]
+    found = folders[0] if len(folders) == 1 else directory
+    if all(folder.is_dir() for folder in folders):
+        return found
+    there = [folder for folder in folders if folder.exists()]
+    if there:
+        raise FileExistsError(
+            f"{there[0]}: in the way of the folder from the archive: move it away"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    part = directory / f".{Path(archive.url).name}.part"
     try:
-        _download(url, archive)
+        _fetch(archive.url, part)
     except OSError as error:
-        kept = archive.stat().st_size if archive.exists() else 0
+        kept = part.stat().st_size if part.exists() else 0
         again = f" The first {kept:,} bytes are kept; run it again to go on." if kept else ""
-        hint = f" {advice}" if advice else ""
-        raise ConnectionError(f"could not fetch {url} ({error}).{again}{hint}") from error
+        raise ConnectionError(
+            f"could not fetch {archive.url} ({error}).{again} Without a network, {archive.instead}"
+            f", or unpack the archive by hand into {directory}."
+        ) from error
     try:
-        _unpack(archive, folder, wanted, sha256, url)
+        _unpack(part, directory, archive)
     finally:
-        archive.unlink()
+        part.unlink()
+    return found
 
 
-def _unpack(
-    archive: Path, folder: Path, wanted: tuple[str, ...], sha256: str | None, url: str
-) -> None:
-    with archive.open("rb") as file:
+def _unpack(part: Path, directory: Path, archive: Archive) -> None:
+    url, sha256, wanted, _ = archive
+    with part.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 is not None and got != sha256:
         raise ValueError(f"{url}: expected an archive with SHA-256 {sha256}, got {got}")
-    with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as temporary:
+    with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=directory) as temporary:
         unpacked = Path(temporary)
         try:
-            with tarfile.open(archive) as tar:
+            with tarfile.open(part) as tar:
                 tar.extractall(unpacked, filter="data")  # refuses paths outside and devices
         except (tarfile.TarError, EOFError) as error:
             raise ValueError(f"{url}: expected a tar archive safe to unpack: {error}") from error
@@ -70,12 +116,12 @@ def _unpack(
             if not (unpacked / name).is_dir():
                 raise ValueError(f"{url}: expected a folder {name} in it, got none")
         for name in wanted:
-            os.replace(unpacked / name, folder / name)
+            os.replace(unpacked / name, directory / name)
 
 
-def _download(url: str, archive: Path) -> None:
+def _fetch(url: str, part: Path) -> None:
     """Fetches what is not there yet; a server that cannot go on in the middle starts afresh."""
-    done = archive.stat().st_size if archive.exists() else 0
+    done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         source = urllib.request.urlopen(request, timeout=60)
@@ -83,7 +129,7 @@ def _download(url: str, archive: Path) -> None:
         if done and error.code == 416:  # nothing left to fetch
             return
         raise
-    with source, archive.open("ab" if source.getcode() == 206 else "wb") as file:
+    with source, part.open("ab" if source.getcode() == 206 else "wb") as file:
         before, expected = file.tell(), source.headers.get("Content-Length")
         shutil.copyfileobj(source, file, CHUNK)
         if expected is not None and file.tell() - before < int(expected):

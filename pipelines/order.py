@@ -86,7 +86,7 @@ class Drawing:
         return data.batch(self.batch_size, drop_remainder=self.drop_remainder)
 
     def counted(self, data: tf.data.Dataset, documents: int) -> tf.data.Dataset:
-        """The same batches, of a known number: one epoch has so many documents."""
+        """The same batches, of a known number: that of the documents of one epoch."""
         left = max(documents - self.begin, 0)
         batches = left // self.batch_size if self.drop_remainder else -(-left // self.batch_size)
         known = tf.data.INFINITE_CARDINALITY if self.repeat else batches

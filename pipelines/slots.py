@@ -21,7 +21,7 @@ class Layout:
 
     Attributes:
         slot_words: L, words of a slot.
-        max_words: read so many words of a document; None for all. The paper trains on 800. A
+        max_words: read at most this many words of a document; None for all. The paper reads 800. A
             document then counts as no longer than 32 bytes a word.
         sentences: begin a slot with every sentence too.
         slots: T, to which every batch is padded or cut; None for the longest of the batch.

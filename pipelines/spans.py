@@ -211,7 +211,7 @@ def select(
         collection: what `documents.read` found.
         words: the vocabulary.
         layout: how documents become slots, and answers spans.
-        within: the answer must begin in the first so many words; the paper's 400.
+        within: the answer must begin within this many words; in the paper 400.
 
     Returns:
         (the collection of those, counts of questions by what becomes of them: `kept`,

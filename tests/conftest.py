@@ -1,10 +1,28 @@
-"""Quiet start-up for the whole suite, before TensorFlow is imported; a model of one's own."""
+"""For the whole suite: what makes it quiet and quick, and a model of one's own."""
 
+import gc
 import os
 
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+gc.set_threshold(50_000, 20, 20)  # tracing makes many objects that stay
+
+
+def pytest_configure():
+    """Where XLA does not optimise, TensorFlow's own graph optimiser would not pay either."""
+    import tensorflow as tf
+
+    if "optimization_level=0" in os.environ.get("XLA_FLAGS", ""):
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """The tests of a file run in one process, where what they share is made once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 import threading
@@ -73,7 +74,7 @@ class Server:
             interface="asgi3",
             ws="none",
             server_header=False,
-            limit_concurrency=2 * _MOST_CONNECTIONS,  # so many are busy: 503
+            limit_concurrency=2 * _MOST_CONNECTIONS,  # when all are busy: 503
         )
         self._rest = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -111,12 +112,21 @@ class Server:
         self._stopped.set()
 
     def wait(self) -> None:
-        """Serves until SIGINT or SIGTERM comes or `stop` is called, then stops."""
+        """Serves until SIGINT or SIGTERM comes or `stop` is called, then stops.
+
+        Meanwhile the garbage collector leaves alone what is there now: TensorFlow and the models
+        are a million objects, and to look through them holds up all requests.
+        """
         asked = threading.Event()
-        with _on_signals(asked.set):
-            while not asked.is_set() and not self._stopped.is_set():
-                asked.wait(0.5)
-            self.stop()
+        gc.collect()
+        gc.freeze()
+        try:
+            with _on_signals(asked.set):
+                while not asked.is_set() and not self._stopped.is_set():
+                    asked.wait(0.5)
+                self.stop()
+        finally:
+            gc.unfreeze()
 
     def __enter__(self) -> Server:
         return self

@@ -104,7 +104,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     def _checked(self, experience: Experience, weights) -> Episode:
         """The experience as streams; raises if the agent cannot learn from it."""
         if weights is not None:
-            raise ValueError("expected no weights: every stream counts alike")
+            raise ValueError("expected no weights: all streams count the same")
         compiled = getattr(self._model, "objectives", None)
         if compiled != self.objectives:
             raise ValueError(

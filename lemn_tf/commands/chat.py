@@ -29,13 +29,12 @@ class Chat:
         parser.add_argument("--save", metavar="FILE", help="save the memory at the end")
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises for a preset, a folder without a model, or a file that is not there."""
+        """Raises for a preset or a run, a folder without a model, or a file that is not there."""
         from lemn_tf.export.folders import find_models
 
+        _refuse_trained(arguments.target)
         if Path(arguments.target).is_dir():
             find_models(Path(arguments.target), arguments.name)
-        else:
-            _refuse_preset(arguments.target)
         there(arguments.load)
         room_for(arguments.save)
 
@@ -78,17 +77,18 @@ def _lines() -> Iterator[str]:
             return
 
 
-def _refuse_preset(name: str) -> None:
-    """Raises for the name of a preset, which is no address, and says what to do with it."""
+def _refuse_trained(name: str) -> None:
+    """Raises for a preset or a run, which is no address, and says what to do with it."""
     from lemn_tf import runs
 
-    if name not in runs.presets():
+    path = Path(name)
+    run = path.suffix == ".keras" or (path / "model.keras").is_file()
+    if not run and name not in runs.presets():
         return
-    if runs.about(name).cls != "StreamReader":
-        raise ValueError(
-            f"{name} is an agent that acts in a world, and not for talking: `lemn play {name} "
-            "--out FILE.gif` shows it"
-        )
+    cls = runs.about(name).cls
+    if cls != "StreamReader":
+        shown = f": `lemn play {name} --out FILE.gif` shows it" if cls == "Navigator" else ""
+        raise ValueError(f"{name} is an agent that acts in a world; it does not talk{shown}")
     raise ValueError(
         f"{name} is not exported: `lemn export {name} --out DIR/1`, then `lemn chat DIR`"
     )

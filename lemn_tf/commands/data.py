@@ -48,10 +48,10 @@ class Data:
         if arguments.kind != "babi":
             data_documents.run(arguments)
             return
-        from lemn_tf.pipelines import babi, babi_archive, babi_generator
+        from lemn_tf.pipelines import archives, babi, babi_generator
 
         if arguments.download:
-            print(babi_archive.download(arguments.out))
+            print(archives.download(archives.BABI, arguments.out))
             return
         files = babi_generator.write_splits(
             arguments.variant, arguments.episodes, arguments.seed, arguments.out

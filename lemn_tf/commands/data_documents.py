@@ -25,10 +25,10 @@ def add_arguments(kinds) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs `lemn data triviaqa` or `lemn data squad`."""
-    from lemn_tf.pipelines import squad, triviaqa_archive
+    from lemn_tf.pipelines import archives, squad
 
     if arguments.kind == "triviaqa":
-        print(triviaqa_archive.download(arguments.out))
+        print(archives.download(archives.TRIVIAQA, arguments.out))
         return
     file, documents, questions, skipped = squad.convert(
         arguments.file, arguments.out, arguments.split, arguments.words

@@ -18,11 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf import runs
-from lemn_tf.commands.common import folders, there, usable, whole_number, words
+from lemn_tf.commands.common import (
+    folders,
+    given,
+    slot_count,
+    there,
+    usable,
+    whole_number,
+    words,
+)
+from lemn_tf.files import place_for
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lemn_tf.experiments.minilm import Store
     from lemn_tf.model import StreamReader
 
 
@@ -47,8 +57,8 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     several = "folder of their documents, or one for each question file"
     add("--evidence", nargs="+", required=True, metavar="DIR", help=several)
     vectors = "word vectors: GloVe's text file, or .npy beside vocab*.txt"
-    add("--embeddings", required=True, metavar="F", help=vectors)
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--embeddings", metavar="F", help=vectors)
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     weights = (
         "how often documents of each question file come, e.g. 1,3 (default: as many as it has)"
     )
@@ -57,25 +67,49 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache", metavar="DIR", help=encoded)
     add("--reader", choices=("lite", "bidaf"), default="lite", help="reader")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    add("--slots", type=slot_count, default=10, help="N in the paper")
     aware = "the policy knows the question from the beginning"
     add("--question-aware", action="store_true", help=aware)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     add("--updates", type=whole_number(1), default=4000, help="of the reader, 32 questions each")
     add("--epochs", type=whole_number(1), default=6, help="of the policy, over all documents")
-    taken = "the trained reader of another run (its reader.npz)"
+    taken = "take the trained reader, and its words, of a run or preset"
     add("--reader-from", metavar="RUN", help=taken)
+    add_minilm(parser)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
+
+
+def add_minilm(parser: argparse._ActionsContainer) -> None:
+    """The option for MiniLM's vectors."""
+    seen = "policies see MiniLM's vectors of slots too; folder to keep them in"
+    parser.add_argument("--minilm", metavar="DIR", help=seen)
+
+
+def store(arguments: argparse.Namespace) -> Store | None:
+    """Where MiniLM's vectors are, if they are asked for."""
+    from lemn_tf.experiments.minilm import Store
+
+    return None if arguments.minilm is None else Store(arguments.minilm)
 
 
 def check_train(arguments: argparse.Namespace) -> None:
     """Raises unless the policy is known and everything to read is there."""
     usable(arguments.policy, documents=True)
-    there(*arguments.qa, arguments.embeddings)
+    there(*arguments.qa)
     folders(*arguments.evidence)
     if arguments.reader_from:
-        folders(arguments.reader_from)
+        if not runs.check_reader(arguments.reader_from).documents:
+            raise ValueError(
+                f"--reader-from: expected a run or preset that reads documents, and "
+                f"{arguments.reader_from} does not"
+            )
+    elif arguments.embeddings is None:
+        raise ValueError("expected --embeddings F, or --reader-from RUN; got neither")
+    else:
+        there(arguments.embeddings)
+    if arguments.minilm:
+        place_for(arguments.minilm)
     if len(arguments.evidence) not in (1, len(arguments.qa)):
         raise ValueError(
             f"--evidence: expected one folder, or one for each of {len(arguments.qa)} question "
@@ -103,23 +137,8 @@ def run_train(arguments: argparse.Namespace) -> None:
     """Trains a model over documents."""
     from lemn_tf.experiments import documents, documents_training
 
-    settings = documents.Settings(
-        qa=tuple(arguments.qa),
-        evidence=tuple(arguments.evidence),
-        embeddings=arguments.embeddings,
-        reader=arguments.reader,
-        policy=arguments.policy,
-        slots=arguments.slots,
-        question_aware=arguments.question_aware,
-        recipe=arguments.recipe,
-        updates=arguments.updates,
-        epochs=arguments.epochs,
-        limit=arguments.limit,
-        weights=arguments.weights,
-        cache=arguments.cache,
-        reader_from=arguments.reader_from,
-        seed=arguments.seed,
-    )
+    files = {"qa": tuple(arguments.qa), "evidence": tuple(arguments.evidence)}
+    settings = documents.Settings(**given(arguments, documents.Settings) | files)
     settings.make_policy()  # what is wrong with it is said before any file is read
     with named():
         documents_training.train(settings, arguments.out, print)
@@ -130,6 +149,7 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     """The options that `lemn evaluate` and `lemn compare` have for documents."""
     parser.add_argument("--qa", metavar="F", help="question file in TriviaQA's format")
     parser.add_argument("--evidence", metavar="DIR", help="folder of its documents")
+    add_minilm(parser)
 
 
 def check(arguments: argparse.Namespace, run: str) -> None:
@@ -151,7 +171,9 @@ def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
     if arguments.policy:
         model = with_rule(model, arguments.policy)
     with named():
-        result = scoring.score(model, arguments.qa, arguments.evidence, arguments.slots)
+        result = scoring.score(
+            model, arguments.qa, arguments.evidence, arguments.slots, context=store(arguments)
+        )
     if arguments.predictions:
         text = json.dumps(result.predictions, ensure_ascii=False, indent=1)
         write_atomically(arguments.predictions, text)
@@ -192,23 +214,26 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=whole_number(1), default=3, help="trainings of each learned policy")
     only = "run only cells whose name has one of these in it, e.g. squad-stream-10-st,aware"
     add("--only", type=words, metavar="PARTS", help=only)
+    add_minilm(parser)
     add("--results", default="results", metavar="DIR", help="for the tables")
 
 
 def check_reproduce(arguments: argparse.Namespace) -> None:
-    """Raises unless the run answers questions and the sets are there."""
-    runs.check_reader(arguments.run)
-    folders(*arguments.sets)
+    """Raises unless the run answers questions about documents and the sets are there."""
+    if not runs.check_reader(arguments.run).documents:
+        raise ValueError(f"{arguments.run} does not read documents: expected a model that does")
+    for one in arguments.sets:
+        there(*(Path(one) / "qa" / f"wikipedia-{side}.json" for side in ("train", "dev")))
+        folders(Path(one) / "evidence")
 
 
 def run_reproduce(arguments: argparse.Namespace) -> None:
     """Runs the cells of the table that have no result yet, and writes it."""
     from lemn_tf.experiments import documents_report
 
-    model, given = runs.load_reader(arguments.run), arguments
-    path = documents_report.reproduce(
-        model, given.sets, given.results, given.seeds, print, given.only
-    )
+    model = runs.load_reader(arguments.run)
+    asked = (arguments.sets, arguments.results, arguments.seeds, print, arguments.only)
+    path = documents_report.reproduce(model, *asked, arguments.minilm)
     print(f"wrote {path}")
 
 
@@ -218,11 +243,11 @@ def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
     add("--qa", required=True, metavar="DIR", help="folder of the official question files")
     add("--evidence", required=True, metavar="DIR", help="folder of the documents")
     add("--embeddings", required=True, metavar="F", help="word vectors, as for lemn train")
-    add("--limit", type=whole_number(1), help="take only so many word vectors")
+    add("--limit", type=whole_number(1), help="take at most this many word vectors")
     rows = "policies, e.g. fifo,overlap,st-lemn,st-lemn-aware (default: all)"
     add("--rows", type=words, metavar="NAMES", help=rows)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
-    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    add("--slots", type=slot_count, default=10, help="N in the paper")
     add("--updates", type=whole_number(1), default=20_000, help="of the reader, 32 questions each")
     add("--epochs", type=whole_number(1), default=3, help="of each policy, over all documents")
     add("--cache", metavar="DIR", help="folder to keep encoded documents in (TFRecord)")
@@ -236,7 +261,7 @@ def check_triviaqa(arguments: argparse.Namespace) -> None:
     for row in arguments.rows or ():
         usable(row.removesuffix("-aware"), documents=True)
     folders(arguments.qa, arguments.evidence)
-    there(arguments.embeddings)
+    there(Path(arguments.qa) / "wikipedia-train.json", arguments.embeddings)
 
 
 def run_triviaqa(arguments: argparse.Namespace) -> None:
@@ -244,28 +269,17 @@ def run_triviaqa(arguments: argparse.Namespace) -> None:
     from lemn_tf.experiments import triviaqa_table as table
     from lemn_tf.experiments.documents import Settings
 
-    given = arguments
-    base = Settings(
-        qa=(str(Path(given.qa) / table.TRAIN),),
-        evidence=(given.evidence,),
-        embeddings=given.embeddings,
-        slots=given.slots,
-        recipe=given.recipe,
-        updates=given.updates,
-        epochs=given.epochs,
-        limit=given.limit,
-        cache=given.cache,
-        seed=given.seed,
-    )
-    rows = tuple(given.rows or table.ROWS)
-    plan = table.Plan(Path(given.qa), Path(given.evidence), base, rows)
+    qa, evidence = Path(arguments.qa), Path(arguments.evidence)
+    files = {"qa": (str(qa / table.TRAIN),), "evidence": (arguments.evidence,)}
+    base = Settings(**given(arguments, Settings) | files)
+    plan = table.Plan(qa, evidence, base, tuple(arguments.rows or table.ROWS))
     with named():
-        path = table.reproduce(plan, given.out, given.results, print)
+        path = table.reproduce(plan, arguments.out, arguments.results, print)
     print(f"wrote {path}")
 
 
 def run_compare(arguments: argparse.Namespace) -> None:
-    """Rules and runs side by side, each held against the first run."""
+    """Rules and runs side by side, each compared with the first run."""
     from rich.console import Console
 
     from lemn_tf.evaluation import with_rule
@@ -281,7 +295,9 @@ def run_compare(arguments: argparse.Namespace) -> None:
         base = None
         for name, model in models.items():
             with named():
-                result = scoring.score(model, arguments.qa, arguments.evidence, slots)
+                result = scoring.score(
+                    model, arguments.qa, arguments.evidence, slots, context=store(arguments)
+                )
             if result.marks is None:
                 raise ValueError(f"{arguments.qa}: expected answers to compare by, found none")
             base = base or result.marks

@@ -16,9 +16,11 @@ from lemn_tf.commands.common import (
     figure_for,
     refuse,
     run_table,
+    slot_count,
+    slot_counts,
     there,
+    usable,
     whole_number,
-    whole_numbers,
     words,
 )
 from lemn_tf.files import room_for
@@ -39,8 +41,8 @@ class Evaluate:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN", help="folder of a run, .keras file, or preset")
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
-        parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
-        parser.add_argument("--policy", help="another policy over the same reader")
+        parser.add_argument("--slots", type=slot_count, help="another size of the memory")
+        parser.add_argument("--policy", help="another policy, over the same reader or agent")
         add_store_questions(parser)
         parser.add_argument(
             "--renamings",
@@ -60,6 +62,7 @@ class Evaluate:
         """Raises if the model or the data is missing, or an output file has no folder."""
         found = runs.about(arguments.run)
         there(arguments.data)
+        agent = found.cls in ("Navigator", "MemoryAgent")
         if found.cls == "Navigator":
             maze.check_evaluate(arguments, found.world)
         elif found.cls == "MemoryAgent":
@@ -68,7 +71,10 @@ class Evaluate:
             documents.check(arguments, arguments.run)
         else:
             _check_reader(arguments)
-        if arguments.policy:
+        if arguments.policy and agent:
+            usable(arguments.policy)
+            retention.check_rule(arguments.policy, found.policy)
+        elif arguments.policy:
             check_rules([arguments.policy], [arguments.run])
         room_for(arguments.predictions)
 
@@ -107,7 +113,7 @@ def check_rules(policies: Sequence[str], names: Sequence[str]) -> None:
 
 def _check_reader(arguments: argparse.Namespace) -> None:
     """Raises unless the options are those for a reader of stories."""
-    names = ("env", "lengths", "maps", "temperature", "count", "seed", "modules")
+    names = ("env", "lengths", "maps", "far", "temperature", "count", "seed", "modules")
     refuse(arguments, names, "agents")
     if arguments.data is None:
         raise ValueError("say which stories to answer: --data F")
@@ -116,6 +122,8 @@ def _check_reader(arguments: argparse.Namespace) -> None:
 def _evaluate_agent(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
     from lemn_tf.navigation.navigator import Navigator  # needs an extra
 
+    if arguments.policy or arguments.slots:
+        agent = agent.with_memory(arguments.policy, arguments.slots)
     if isinstance(agent, Navigator):
         maze.run_evaluate(arguments, agent)
     else:
@@ -149,7 +157,7 @@ class Compare:
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
         documents.add_arguments(parser.add_argument_group("for readers of documents"))
         parser.add_argument(
-            "--slots", type=whole_numbers(1), help="e.g. 5,10 (default: as the first run has)"
+            "--slots", type=slot_counts, help="e.g. 5,10 (default: as the first run has)"
         )
         parser.add_argument(
             "--policies",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class Export:
         from lemn_tf.navigation.agent import MemoryAgent
         from lemn_tf.wordlist import WordList
 
+        for module in runs.config(arguments.model).get("modules", ()):  # of a policy of one's own
+            importlib.import_module(module)
         preset = runs.presets().get(arguments.model)
         model = runs.load(arguments.model)
         given: Any = model
@@ -68,8 +71,10 @@ class Export:
 
 def place(text: str) -> Path:
     """An argparse type: DIR/NAME/VERSION with a number for the version, as TF Serving wants it."""
+    from lemn_tf.export.folders import is_version
+
     path = Path(text)
-    if not path.name.isdecimal() or not path.absolute().parent.name:
+    if not is_version(path.name) or not path.absolute().parent.name:
         raise argparse.ArgumentTypeError(
             f"expected DIR/NAME/VERSION with a number for the version, e.g. models/babi/1; "
             f"got {text!r}"

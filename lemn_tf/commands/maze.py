@@ -1,6 +1,6 @@
 """Mazes for `lemn data`, `train` and `evaluate`: pairs of `add_..._arguments` and `run_...`.
 
-lemn data maze --env single-indicator --count 100 --seed 1 --out maps.jsonl
+lemn data maze --env single-indicator --count 100 --seed 1 --far 40 --out maps.jsonl
 lemn train maze --env imaze --reader mqn --policy st-lemn --slots 4 --seed 0 --out RUN
 lemn evaluate RUN --env imaze --lengths 4,6,200 --json
 lemn evaluate RUN --maps maps.jsonl --json
@@ -9,14 +9,22 @@ lemn evaluate RUN --maps maps.jsonl --json
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lemn_tf import runs
-from lemn_tf.commands.common import amount, refuse, there, usable, whole_number, whole_numbers
+from lemn_tf.commands.common import (
+    amount,
+    given,
+    refuse,
+    slot_count,
+    there,
+    usable,
+    whole_number,
+    whole_numbers,
+)
 from lemn_tf.files import room_for
 from lemn_tf.navigation.recipe import READERS, SLOTS
 
@@ -52,14 +60,21 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add("--split", choices=("train", "test", "large"), help="how large random mazes are (train)")
     add("--count", type=whole_number(1), help="random mazes to make (default 100)")
     add("--seed", type=whole_number(0), help="of random mazes (default 0)")
+    add_far(parser)
     add("--lengths", type=whole_numbers(3), help="of I-Mazes (default the paper's for training)")
     add("--out", required=True, metavar="F", help="the file to write, JSON lines")
+
+
+def add_far(parser: argparse._ActionsContainer) -> None:
+    """The option that makes generated mazes harder to remember in."""
+    about = "cells of a corridor between indicator and maze (default 0)"
+    parser.add_argument("--far", type=whole_number(0), metavar="K", help=about)
 
 
 def check_data(arguments: argparse.Namespace) -> None:
     """Raises unless the options go with the kind of maze."""
     random = arguments.env == "single-indicator"
-    for name in ("lengths",) if random else ("split", "count", "seed"):
+    for name in ("lengths",) if random else ("split", "count", "seed", "far"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{name}: not meant for {arguments.env}")
     room_for(arguments.out)
@@ -70,7 +85,8 @@ def run_data(arguments: argparse.Namespace) -> None:
     from lemn_tf.mazes import TRAIN_LENGTHS, imazes, random_mazes, save_jsonl
 
     if arguments.env == "single-indicator":
-        made = random_mazes(arguments.count or 100, arguments.seed or 0, arguments.split or "train")
+        kind, far = arguments.split or "train", arguments.far or 0
+        made = random_mazes(arguments.count or 100, arguments.seed or 0, kind, far=far)
     else:
         made = imazes(arguments.lengths or TRAIN_LENGTHS)
     save_jsonl(arguments.out, made)
@@ -96,9 +112,10 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
         default=500,
         help="updates until new maps are generated",
     )
+    add_far(parser)
     parser.add_argument("--reader", choices=READERS, default="mqn")
     parser.add_argument("--policy", default="st-lemn", help="retention policy")
-    parser.add_argument("--slots", type=whole_number(1), help="N in the paper (4; mazes 5)")
+    parser.add_argument("--slots", type=slot_count, help="N in the paper (4; mazes 5)")
     parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
     parser.add_argument("--hidden", type=whole_number(1), help="width of h (default a quarter)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
@@ -119,22 +136,23 @@ def check_train(arguments: argparse.Namespace) -> None:
     there(arguments.maps)
     if arguments.maps and arguments.env == "imaze":
         raise ValueError("--maps: imaze has no file of maps, it is made from its lengths")
+    if arguments.far and arguments.env == "imaze":
+        raise ValueError("--far: not meant for imaze")
     random = arguments.env != "imaze"
     if random and arguments.generated == 0 and not (arguments.maps or arguments.large):
         raise ValueError("expected maps to train on: a file, or a number to generate")
     if arguments.start_from:
-        runs.find(arguments.start_from)
+        cls = runs.about(arguments.start_from).cls
+        if cls != "Navigator":
+            raise ValueError(f"{arguments.start_from} is a {cls}: expected a maze agent")
 
 
 def run_train(arguments: argparse.Namespace) -> None:
     """Trains an agent, or goes on with a run that was stopped."""
     from lemn_tf.experiments import mazes
 
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    changes = {name: given[name] for name in CHANGES if name in given}
-    known = [field.name for field in dataclasses.fields(mazes.MazeSettings)]
-    fields = {name: given[name] for name in known if name in given}
-    settings = mazes.maze_settings(**fields, changes=changes)
+    changes = given(arguments, CHANGES)
+    settings = mazes.maze_settings(**given(arguments, mazes.MazeSettings), changes=changes)
     mazes.train_agent(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.keras'}")
 
@@ -163,6 +181,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
         "--lengths", type=whole_numbers(3), help="of I-Mazes, such as 4,6,200 (default the paper's)"
     )
     parser.add_argument("--maps", metavar="F", help="a file of maps to play, all of them")
+    add_far(parser)
     parser.add_argument(
         "--temperature",
         type=amount,
@@ -181,7 +200,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
 
 def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
     """The maze to play, for an agent that was trained in some; raises for what does not fit."""
-    names = ("data", "slots", "policy", "store_questions", "renamings")
+    names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("modules",), "agents of other worlds")
     if arguments.env not in (None, *SLOTS):
@@ -192,8 +211,9 @@ def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
     env: str = arguments.env or ("single-indicator" if arguments.maps else made_for)
     if arguments.lengths and env != "imaze":
         raise ValueError("expected lengths with imaze only")
-    if (arguments.maps or env == "imaze") and (arguments.count or arguments.seed is not None):
-        raise ValueError("expected --count and --seed with generated random mazes only")
+    asked = arguments.count or arguments.far or arguments.seed is not None
+    if (arguments.maps or env == "imaze") and asked:
+        raise ValueError("expected --count, --far and --seed with generated random mazes only")
     there(arguments.maps)
     return env
 
@@ -205,9 +225,7 @@ def run_evaluate(arguments: argparse.Namespace, model: Navigator) -> None:
     env = check_evaluate(arguments, model.settings["world"])
     if arguments.temperature is not None:
         model = model.playing_at(arguments.temperature)
-    given = ("lengths", "maps", "count", "seed")
-    asked = {name: getattr(arguments, name) for name in given}
-    asked = {name: value for name, value in asked.items() if value is not None}
+    asked = given(arguments, ("lengths", "maps", "count", "seed", "far"))
     result = mazes.score_agent(model, env, **asked)
     if arguments.json:
         print(json.dumps(result))

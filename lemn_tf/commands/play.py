@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf.commands.common import there, whole_number
+from lemn_tf.commands.maze import add_far
 from lemn_tf.files import room_for
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Play:
         parser.add_argument("--length", type=whole_number(3), help="of an I-Maze (default 9)")
         parser.add_argument("--indicator", choices=("yellow", "lime"), default="lime")
         parser.add_argument("--seed", type=whole_number(0), help="of a random maze (default 0)")
+        add_far(parser)
         parser.add_argument("--maps", metavar="F", help="play a map of this file instead")
         parser.add_argument("--map", type=whole_number(0), default=0, help="which of them, from 0")
         looked = "at the start (default west, where the indicator is)"
@@ -56,6 +58,8 @@ class Play:
                 "expected either the length of an I-Maze, the seed of a random maze or a file of "
                 f"maps, got {' and '.join(given)}"
             )
+        if arguments.far and (arguments.length or arguments.maps):
+            raise ValueError("expected --far with a generated random maze only")
         if arguments.map and not arguments.maps:
             raise ValueError("expected the number of a map with a file of maps only")
         there(arguments.maps)
@@ -81,6 +85,7 @@ class Play:
             if arguments.map >= len(found):
                 raise ValueError(f"expected a map 0 to {len(found) - 1}, got {arguments.map}")
             return build([found[arguments.map]])
-        if arguments.seed is not None or (kind == "single-indicator" and not arguments.length):
-            return single_indicator_world(split="test", seed=arguments.seed or 0, count=1)
+        far, random = arguments.far or 0, arguments.seed is not None or bool(arguments.far)
+        if random or (kind == "single-indicator" and not arguments.length):
+            return single_indicator_world(split="test", seed=arguments.seed or 0, count=1, far=far)
         return imaze_world(arguments.length or 9, arguments.indicator[0].upper())

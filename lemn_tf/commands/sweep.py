@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from lemn_tf.commands.common import (
     VARIANTS,
     add_scheduling_arguments,
+    check_table,
     folders,
     run_table,
     whole_number,
 )
 from lemn_tf.commands.train import lengths
 from lemn_tf.experiments import babi_grid
-from lemn_tf.files import place_for
 
 
 def varied(text: str) -> tuple[str, list[str]]:
@@ -27,7 +27,7 @@ def varied(text: str) -> tuple[str, list[str]]:
 
 
 def combined(given: Sequence[tuple[str, list[str]]], seeds: int) -> list[babi_grid.SweepCell]:
-    """Every combination of the values that were given, and so many seeds of each."""
+    """Every combination of the values that were given, with several seeds of each."""
     values: dict[str, list[babi_grid.Value]] = {}
     for name, texts in given:
         values.setdefault(name, []).extend(babi_grid.parsed(name, text) for text in texts)
@@ -62,9 +62,10 @@ class Sweep:
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if there are no such settings, or nothing can be trained with them."""
         folders(arguments.data)
-        place_for(arguments.out)
-        for cell in combined(arguments.param, arguments.seeds):
+        cells = combined(arguments.param, arguments.seeds)
+        for cell in cells:
             cell.check(arguments.phases)
+        check_table(cells, arguments)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi_sweep, babi_table

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lemn_tf import recipes, retention, runs
 from lemn_tf.commands import documents, maze, world
-from lemn_tf.commands.common import amount, there, usable, whole_number, whole_numbers, words
+from lemn_tf.commands.common import (
+    amount,
+    given,
+    percent,
+    slot_count,
+    slot_counts,
+    there,
+    usable,
+    whole_number,
+    words,
+)
 from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.files import place_for
 
@@ -26,6 +35,8 @@ OF_POLICIES = ("hidden", "shuffle")
 def lengths(text: str) -> dict[str, int]:
     """An argparse type: "reader=24000,polish=40000" as a dict."""
     pairs = [pair.partition("=") for pair in words(text)]
+    if not pairs or not all(equals for _, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"expected NAME=EPISODES,...; got {text!r}")
     return {name.strip(): whole_number(1)(number) for name, _, number in pairs}
 
 
@@ -33,8 +44,8 @@ def check_policy(name: str, arguments: argparse.Namespace) -> None:
     """Raises unless one can train with this policy and it can use the options given."""
     usable(name)
     for option in (*OF_LEARNING, *OF_POLICIES):
-        given = getattr(arguments, option)
-        if given is None or given is False or given == ():  # 0 is a value like any other
+        value = getattr(arguments, option)
+        if value is None or value is False or value == ():  # 0 is a value like any other
             continue
         fit = [
             known
@@ -66,7 +77,7 @@ def check_babi(arguments: argparse.Namespace) -> None:
 
 
 def shards_for(arguments: argparse.Namespace, count: int) -> int:
-    """The parts of a batch for so many workers; raises unless they can share them."""
+    """The parts of a batch for a number of workers; raises unless they can share them."""
     if arguments.driver and count > 1:
         raise ValueError("--driver: draws on its own, so it cannot go with several workers")
     shards = arguments.shards or max(2, count)
@@ -80,15 +91,16 @@ def settings_from(arguments: argparse.Namespace) -> BabiSettings:
     changes = {"reward": arguments.reward}
     if arguments.entropy is not None:
         changes["entropy"] = arguments.entropy
-    names = [field.name for field in dataclasses.fields(BabiSettings)]
-    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    given |= {"rename": not arguments.no_renaming, "room": not arguments.no_room}
-    given |= {"competent": arguments.competent or None}
-    if arguments.units is None:
-        del given["units"]
-    else:
-        given["wider"] = None
-    settings = BabiSettings(**given | {"episodes": arguments.phases, "changes": changes})
+    own: dict[str, Any] = {
+        "rename": not arguments.no_renaming,
+        "room": not arguments.no_room,
+        "competent": arguments.competent or None,
+        "episodes": arguments.phases,
+        "changes": changes,
+    }
+    if arguments.units is not None:
+        own["wider"] = None
+    settings = BabiSettings(**given(arguments, BabiSettings) | own)
     return settings.lasting(arguments.episodes) if arguments.episodes else settings
 
 
@@ -98,9 +110,9 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--train", required=True, metavar="F", help="stories to train on")
     add("--valid", required=True, metavar="F", help="stories for choosing the best weights")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=5, help="N in the paper")
+    add("--slots", type=slot_count, default=5, help="N in the paper")
     drawn = "sizes of the memory, such as 3,5,7,10,20: each update of the policy draws one of them"
-    add("--sizes", type=whole_numbers(1), default=(), metavar="N,N,...", help=drawn)
+    add("--sizes", type=slot_counts, default=(), metavar="N,N,...", help=drawn)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     trainers = ("a2c", "hindsight", "both")
     add("--trainer", choices=trainers, help="what trains the policy; default the recipe's")
@@ -117,7 +129,7 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     width = "d in the paper; default 20, and 50 if that is too narrow for the reader"
     add("--units", type=whole_number(4), help=width)
     enough = "percent of wrong answers with everything in memory from which another reader is tried"
-    add("--competent", type=amount, default=5.0, help=f"{enough}; 0 for never (%(default)s)")
+    add("--competent", type=percent, default=5.0, help=f"{enough}; 0 for never (%(default)s)")
     add("--hidden", type=whole_number(1), help="width of h (default d/4)")
     add("--shuffle", action="store_true", help="the appendix's ablation")
     add("--store-questions", action="store_true", help="questions enter the stream too")

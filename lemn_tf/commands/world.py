@@ -20,8 +20,10 @@ from lemn_tf import runs
 from lemn_tf.commands import maze
 from lemn_tf.commands.common import (
     add_table_arguments,
+    given,
     refuse,
     run_table,
+    slot_count,
     usable,
     whole_number,
     words,
@@ -42,7 +44,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add_import(parser)
     add("--reader", choices=("mqn", "frmqn", "lstm"), default="mqn", help="lstm reads no memory")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=4, help="N in the paper")
+    add("--slots", type=slot_count, default=4, help="N in the paper")
     add("--units", type=whole_number(4), default=64, help="width of context, keys and values")
     add("--width", type=whole_number(1), default=32, help="what a policy sees")
     add("--hidden", type=whole_number(1), help="width of h (default a quarter)")
@@ -91,13 +93,9 @@ def run_train(arguments: argparse.Namespace) -> None:
     from lemn_tf.experiments import worlds
     from lemn_tf.navigation.recipe import WORLD_RECIPE
 
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    changes = {name: given[name] for name in CHANGES if name in given}
-    known = [field.name for field in dataclasses.fields(worlds.WorldSettings)]
-    fields = {name: given[name] for name in known if name in given}
-    fields["modules"] = tuple(given.get("modules", ()))
-    recipe = dataclasses.replace(WORLD_RECIPE, **changes)
-    settings = worlds.WorldSettings(**fields, recipe=recipe)
+    recipe = dataclasses.replace(WORLD_RECIPE, **given(arguments, CHANGES))
+    own = {"modules": tuple(arguments.modules or ()), "recipe": recipe}
+    settings = worlds.WorldSettings(**given(arguments, worlds.WorldSettings) | own)
     worlds.train_world(settings, arguments.out, show_progress)
     print(f"best agent: {Path(arguments.out) / 'model.keras'}")
 
@@ -115,9 +113,9 @@ def show_progress(line: dict[str, Any]) -> None:
 
 def check_evaluate(arguments: argparse.Namespace) -> str:
     """The world to play; raises if there is none, or for options that are not for such agents."""
-    names = ("data", "slots", "policy", "store_questions", "renamings")
+    names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
-    refuse(arguments, ("lengths", "maps"), "agents that walk mazes")
+    refuse(arguments, ("lengths", "maps", "far"), "agents that walk mazes")
     made = runs.config(arguments.run)
     env = arguments.env or made.get("env")
     if env is None:
@@ -130,7 +128,7 @@ def check_evaluate(arguments: argparse.Namespace) -> str:
 
 
 def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
-    """Plays episodes of a world with a trained agent, and prints what they came to."""
+    """Plays episodes of a world with a trained agent, and prints the scores."""
     from lemn_tf.experiments import worlds
 
     made, env = runs.config(arguments.run), check_evaluate(arguments)
@@ -138,8 +136,8 @@ def run_evaluate(arguments: argparse.Namespace, agent: MemoryAgent) -> None:
         agent = agent.playing_at(arguments.temperature)
     modules = arguments.modules or made.get("modules", ())
     asked = {"episodes": arguments.count, "seed": arguments.seed, "longest": made.get("longest")}
-    given = {name: value for name, value in asked.items() if value is not None}
-    result = worlds.score_world(agent, env, modules, **given)
+    known = {name: value for name, value in asked.items() if value is not None}
+    result = worlds.score_world(agent, env, modules, **known)
     if arguments.json:
         print(json.dumps(result))
         return

@@ -19,7 +19,7 @@ VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
 """Seeds of the maps or episodes to choose the best agent on, and to give results for; no training
 has either."""
 PICTURED = 10
-"""Every so many validations a walk is drawn for TensorBoard."""
+"""Validations between two drawings of a walk for TensorBoard."""
 Show = Callable[[dict[str, Any]], None]
 """Is called with every line of the history of a training."""
 
@@ -67,7 +67,7 @@ def run_training(
     """Trains to the end, or goes on with a run.
 
     Args:
-        trainee: whom.
+        trainee: the agent in training.
         settings: how it was made.
         run: keeps the training, with the board for TensorBoard; None keeps nothing.
         show: is called with every line of the history.

@@ -55,7 +55,7 @@ class AgentTable(Table[A]):
 
     @abc.abstractmethod
     def scores(self, agent: MemoryAgent, cell: A) -> dict[str, Any]:
-        """What a trained agent comes to."""
+        """The scores of a trained agent."""
 
     @abc.abstractmethod
     def options(self, cell: A) -> list[str]:

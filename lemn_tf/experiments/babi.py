@@ -204,9 +204,9 @@ def begin_with(model: StreamReader, name: str | os.PathLike) -> None:
     differ = [f"{k} {wanted[k]}, got {came.get(k)}" for k in wanted if wanted[k] != came.get(k)]
     if differ:
         raise ValueError(f"{name}: expected a model with {'; '.join(differ)}")
-    known, needed = (list(one.vocabulary.words) if one.vocabulary else [] for one in (first, model))
-    if known != needed:
-        strange = sorted({*known} ^ {*needed})
+    theirs, ours = (getattr(one.vocabulary, "words", ()) for one in (first, model))
+    if list(theirs) != list(ours):
+        strange = sorted({*theirs} ^ {*ours})
         raise ValueError(
             f"{name}: expected a model that knows the words of the stories and no others, but "
             f"they differ in {', '.join(strange[:5])}"

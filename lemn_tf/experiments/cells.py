@@ -192,7 +192,7 @@ class _Course(Generic[C]):
         return self.failed
 
     def _start_what_can(self) -> bool:
-        """Starts cells that are ready; whether others are in the hands of another process."""
+        """Starts cells that are ready; says whether another process is running others."""
         held = False
         for cell in [cell for cell in self.todo if self.table.is_ready(cell)]:
             if len(self.running) >= self.scheduler.queue:

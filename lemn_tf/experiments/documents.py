@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from lemn_tf import retention
-from lemn_tf.experiments.documents_words import ARRIVAL
+from lemn_tf import retention, runs
+from lemn_tf.experiments.documents_words import ARRIVAL, OWN, words_of
+from lemn_tf.experiments.minilm import DIMENSIONS
 from lemn_tf.loop import save_arrays
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
-from lemn_tf.pipelines.embeddings import Embeddings, Words, read_vectors
+from lemn_tf.pipelines.embeddings import Words, read_vectors
 from lemn_tf.readers import BiDAF, LiteReader
 from lemn_tf.readers.words import WordReader
 from lemn_tf.retention import RetentionPolicy
 from lemn_tf.wordlist import WordList
 
-READERS = ("lite", "bidaf")
+READERS = {"lite": LiteReader, "bidaf": BiDAF}
+PRODUCTS = 16
+"""Main directions of a slot's view whose products policies see: chosen by folds over documents."""
 Told = Callable[[str], None]
 
 
@@ -35,7 +38,7 @@ class Settings:
 
     Attributes:
         qa, evidence: question files in TriviaQA's format, and the folders of their documents.
-        embeddings: word vectors, see `lemn_tf.pipelines.embeddings`.
+        embeddings: word vectors, see `lemn_tf.pipelines.embeddings`; None with `reader_from`.
         reader: "lite" or "bidaf".
         policy, slots: of the memory.
         question_aware: whether the policy knows the question from the beginning.
@@ -45,16 +48,17 @@ class Settings:
         epochs: of the policy, over all documents.
         window: slots of a document that the policy learns from at a time; None for all of them.
         view: what the policy sees of a slot, see `WordReader`.
+        minilm: folder for the vectors of slots by MiniLM, which the policy then sees too.
         weights: how often documents of each question file come, relative to the others.
-        limit: read only so many word vectors.
+        limit: read at most this many word vectors.
         cache: folder for encoded documents, so that texts are split and searched once only.
-        reader_from: a run whose trained reader is taken instead of training one.
+        reader_from: a run or preset whose trained reader, with its words, is taken.
         seed: of everything random.
     """
 
     qa: tuple[str, ...]
     evidence: tuple[str, ...]
-    embeddings: str
+    embeddings: str | None
     reader: str = "lite"
     policy: str = "st-lemn"
     slots: int = 10
@@ -63,7 +67,8 @@ class Settings:
     updates: int = 4000
     epochs: int = 6
     window: int | None = 60
-    view: tuple[str, ...] = ("hand", "words", "slot")
+    view: tuple[str, ...] = OWN
+    minilm: str | None = None
     weights: tuple[float, ...] | None = None
     limit: int | None = None
     cache: str | None = None
@@ -75,6 +80,16 @@ class Settings:
             raise ValueError(f"unknown reader {self.reader!r}; known are {', '.join(READERS)}")
         if self.recipe not in ("lemn", "paper"):
             raise ValueError(f"unknown recipe {self.recipe!r}; known are lemn, paper")
+        if self.embeddings is None and self.reader_from is None:
+            raise ValueError("expected word vectors, or a run or preset to take the reader from")
+        if self.minilm is not None and (self.recipe, self.reader) != ("lemn", "lite"):
+            raise ValueError("MiniLM's vectors are for policies over the lite reader by our recipe")
+
+    @property
+    def products(self) -> int:
+        """Of how many directions the policy sees products, which do not help one that knows the
+        question."""
+        return 0 if self.question_aware else PRODUCTS
 
     def make_policy(self) -> RetentionPolicy:
         """The untrained policy."""
@@ -88,21 +103,42 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Training data: what is read, the vocabulary, and how rare stems are."""
+    """Training data: what is read, the vocabulary, and how rare stems are.
+
+    Attributes:
+        collection, words, idf: see `pipelines.spans.dataset`.
+        table: word vectors by id.
+        reader: the trained one that is taken, or None.
+    """
 
     collection: files.Collection
     words: Words
-    vectors: Embeddings
     idf: np.ndarray
+    table: np.ndarray
+    reader: WordReader | None = None
 
 
 def load(settings: Settings, told: Told = lambda text: None) -> Data:
-    """Reads the questions that can be trained on."""
-    vectors = read_vectors(settings.embeddings, limit=settings.limit)
-    words = Words(vectors.vocabulary)
+    """Reads the questions that can be trained on, and what is known of words."""
+    reader: WordReader | None = None
+    if settings.reader_from is not None:
+        model = runs.load_reader(settings.reader_from)
+        words, idf = words_of(model)
+        reader, table = model.reader, model.reader.table.numpy()
+        if not isinstance(reader, READERS[settings.reader]):
+            raise ValueError(
+                f"{settings.reader_from}: expected a reader of the kind {settings.reader!r}; got "
+                f"{type(reader).__name__}"
+            )
+        told(f"reader: taken from {settings.reader_from}")
+    else:
+        vectors = read_vectors(str(settings.embeddings), limit=settings.limit)
+        words = Words(vectors.vocabulary)
+        table = vectors.table(words)
     collection = files.read(settings.qa, settings.evidence, answers=True)
     told(collection.report())
-    idf = pipeline.count_idf(collection, words)
+    if reader is None:
+        idf = pipeline.count_idf(collection, words)
     paper = settings.recipe == "paper"
     collection, counts = pipeline.select(
         collection, words, layout_of(settings), within=400 if paper else None
@@ -113,7 +149,7 @@ def load(settings: Settings, told: Told = lambda text: None) -> Data:
             f"{', '.join(settings.qa)}: expected questions whose answer is in their document, "
             "found none"
         )
-    return Data(collection, words, vectors, idf)
+    return Data(collection, words, idf, table, reader)
 
 
 def layout_of(settings: Settings) -> pipeline.Layout:
@@ -124,16 +160,34 @@ def layout_of(settings: Settings) -> pipeline.Layout:
 
 
 def build(settings: Settings, data: Data) -> StreamReader:
-    """An untrained model."""
+    """A model with an untrained policy, and an untrained reader unless there is one to take."""
     keras.utils.set_random_seed(settings.seed)
-    size, width = data.words.size, data.vectors.vectors.shape[1]
-    slot = ARRIVAL if "slot" in settings.view else 0
-    cls = LiteReader if settings.reader == "lite" else BiDAF
-    reader = cls(size, width, view=settings.view, slot=slot)
-    reader.set_table(data.vectors.table(data.words))
+    view = settings.view if settings.minilm is None else (*settings.view, "sentence")
     known = WordList(data.words.vocabulary, data.words.buckets)
     known.set_idf(data.idf)
+    reader = data.reader
+    if reader is None:
+        reader = READERS[settings.reader](*data.table.shape)
+        reader.set_table(data.table)
+    reader = viewing(reader, view, settings.products)
     return StreamReader(reader, settings.slots, settings.make_policy(), known)
+
+
+def _widths(view: Sequence[str]) -> dict[str, int]:
+    """How wide what comes with an entry is, for the parts of a view."""
+    wide = {"slot": ARRIVAL, "sentence": DIMENSIONS}
+    return {name: size if name in view else 0 for name, size in wide.items()}
+
+
+def viewing(reader: WordReader, view: Sequence[str], products: int = 0) -> WordReader:
+    """The same trained reader, with another view for policies."""
+    config = {**reader.get_config(), "view": tuple(view), "products": products, **_widths(view)}
+    made = type(reader).from_config(config)
+    given = _named(reader)
+    for name, weight in _named(made).items():
+        if name in given and given[name].shape == weight.shape:
+            weight.assign(given[name])
+    return made
 
 
 def save_weights(reader: WordReader, path: str | os.PathLike) -> None:

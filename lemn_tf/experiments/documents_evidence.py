@@ -17,10 +17,12 @@ import tensorflow as tf
 
 from lemn_tf.experiments.documents_words import ARRIVAL as ARRIVAL
 from lemn_tf.experiments.documents_words import arrival
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.pipelines.documents import Collection
 from lemn_tf.pipelines.embeddings import Words
 from lemn_tf.readers.lite import LiteReader
+from lemn_tf.readers.words import WordReader
 from lemn_tf.readers.wordviews import overlap
 
 
@@ -61,6 +63,22 @@ def with_arrival(batch: dict) -> dict:
     return {**batch, "items": {**batch["items"], "slot": arrival(batch["items"])}}
 
 
+def with_context(
+    data: tf.data.Dataset, reader: WordReader, collection: Collection, context: Store | None
+) -> Iterator[dict]:
+    """The batches of a dataset, with the vectors that the reader's view needs of each slot."""
+    if not reader.sentence:
+        yield from data
+        return
+    if context is None:
+        raise ValueError(
+            "this model sees MiniLM's vectors of slots: expected a folder for them (--minilm DIR)"
+        )
+    for batch in data:
+        vectors = context.of_batch(batch, collection)
+        yield {**batch, "items": {**batch["items"], "sentence": vectors}}
+
+
 def gather(
     reader: LiteReader,
     collection: Collection,
@@ -68,6 +86,7 @@ def gather(
     idf: np.ndarray,
     layout: pipeline.Layout = pipeline.Layout(),  # noqa: B008 (frozen)
     read: bool = True,
+    context: Store | None = None,
 ) -> list[Evidence]:
     """Reads every slot of every document with every question.
 
@@ -78,6 +97,7 @@ def gather(
         layout: how documents become slots, and which spans count as answers.
         read: whether to ask the reader. Without, everything but A, Z, `best` and `spans` is there:
             enough to learn what a policy should keep by whether an answer is in memory.
+        context: where the vectors are that the reader's view takes from a language model.
     """
     lexical = reader.lexical()
 
@@ -111,9 +131,8 @@ def gather(
     look = tf.function(look, autograph=False, reduce_retracing=True)
     parts: dict[int, list] = {}
     data = pipeline.dataset(collection, words, 4, layout, idf=idf)
-    if reader.slot:
-        data = data.map(with_arrival)
-    for batch in data:
+    data = data.map(with_arrival) if reader.slot else data
+    for batch in with_context(data, reader, collection, context):
         seen = {name: leaf.numpy() for name, leaf in look(batch).items()}
         for row, document in enumerate(batch["document"].numpy()):
             parts.setdefault(int(document), []).append(_row(seen, batch, row))
@@ -178,7 +197,7 @@ def padded(documents: Sequence[Evidence], names: Sequence[str]) -> dict[str, np.
 
 
 def by_length(documents: Sequence[Evidence], size: int) -> Iterator[list[int]]:
-    """Indices of documents of like length, so many at a time."""
+    """Indices of documents of similar length, a batch at a time."""
     order = np.argsort([document.slots for document in documents], kind="stable")
     for start in range(0, len(order), size):
         yield list(order[start : start + size])

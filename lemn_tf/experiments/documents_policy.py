@@ -22,6 +22,7 @@ from lemn_tf.learning import Hindsight
 from lemn_tf.learning.rollout import Rollout
 from lemn_tf.learning.training import RetentionTrainer
 from lemn_tf.readers.spans import flipped
+from lemn_tf.readers.standards import Standards
 from lemn_tf.retention import RetentionPolicy
 
 PER_QUESTION = ("right", "total", "best", "holds", "shared", "spans", "questions")
@@ -106,7 +107,7 @@ def worth(right: tf.Tensor, total: tf.Tensor, holds: tf.Tensor, kept: tf.Tensor)
 def windows(
     documents: Sequence[Evidence], steps: int, random: np.random.Generator
 ) -> Iterator[Evidence]:
-    """Stretches of up to so many slots, one of each document, with what is asked about them."""
+    """Stretches of a limited number of slots, one of each document, with the questions on them."""
     for document in documents:
         start = int(random.integers(0, max(document.slots - steps, 0) + 1))
         cut = slice(start, start + steps)
@@ -124,13 +125,15 @@ def windows(
             )
 
 
-def standardised(documents: Sequence[Evidence], like: Sequence[Evidence]) -> list[Evidence]:
-    """Documents whose vectors have mean 0 and variance 1 over those of `like`."""
-    seen = np.concatenate([document.vectors for document in like])
-    mean, scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1e-3)
+def standards_of(documents: Sequence[Evidence], products: int = 0) -> Standards:
+    """The standards of the documents' vectors."""
+    return Standards.of(np.concatenate([document.vectors for document in documents]), products)
+
+
+def standardised(documents: Sequence[Evidence], standards: Standards) -> list[Evidence]:
+    """Documents with vectors as a policy sees them."""
     return [
-        replace(document, vectors=((document.vectors - mean) / scale).astype(np.float32))
-        for document in documents
+        replace(document, vectors=standards(document.vectors).numpy()) for document in documents
     ]
 
 
@@ -180,6 +183,7 @@ def begin(
     documents: Sequence[Evidence],
     ridge: float = 1000.0,
     spread: float = 2.0,
+    weights: np.ndarray | None = None,
 ) -> None:
     """Lets a policy with a linear part begin with the best linear judgement of a slot by itself.
 
@@ -191,21 +195,30 @@ def begin(
         documents: with vectors that are `standardised`.
         ridge: weight of the penalty.
         spread: standard deviation of the logits it begins with.
+        weights: `[len(documents)]`; None for equal ones.
     """
     if not getattr(policy, "skip", False):
         return
     x = np.concatenate([document.vectors for document in documents])
     y = np.concatenate([share_of(document) for document in documents])
-    w = ridge_weights(x, y, ridge)
+    each = [document.slots for document in documents]
+    weight = None if weights is None else np.repeat(weights, each)
+    w = ridge_weights(x, y, ridge, weight)
     w *= spread / max(float(np.std(x @ w)), 1e-6)
     policy.alone.kernel.assign(-w[:, None])
     other = getattr(policy, "importance", None) or policy.similarity.memory_encoding
     other.kernel.assign(np.zeros(other.kernel.shape))
 
 
-def ridge_weights(x: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
-    """Weights `[E]` of the regression of y `[n]` on x `[n, E]`, whose columns have mean 0."""
-    return np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+def ridge_weights(
+    x: np.ndarray, y: np.ndarray, ridge: float, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights `[E]` of the regression of y `[n]` on x `[n, E]`; `weight` `[n]` of the rows."""
+    weight = np.ones(len(y)) if weight is None else weight / np.mean(weight)
+    x = x - np.average(x, axis=0, weights=weight)
+    y = y - np.average(y, weights=weight)
+    weighted = x.T * weight
+    return np.linalg.solve(weighted @ x + ridge * np.eye(x.shape[1]), weighted @ y)
 
 
 def share_of(document: Evidence) -> np.ndarray:
@@ -225,6 +238,7 @@ def train(
     rate: float = 5e-4,
     entropy: tuple[float, float] = (0.01, 0.001),
     dropout: float = 0.2,
+    weights: np.ndarray | None = None,
     seed: int = 0,
 ) -> KeepingTrainer:
     """Trains the policy of `memory` in place.
@@ -235,8 +249,9 @@ def train(
         memory: see `make`.
         documents: with vectors that are `standardised`.
         epochs: passes over the documents.
-        steps: learn from stretches of so many slots; None for whole documents.
+        steps: learn from stretches of this many slots; None for whole documents.
         batch_size, rate, dropout: of the training.
+        weights: how often each document comes, relative to the others; None for once a pass.
         entropy: weight of the entropy bonus, at the beginning and at the end.
         seed: of everything random.
     """
@@ -260,6 +275,9 @@ def train(
     def batches():
         for _ in range(epochs):
             order = random.permutation(len(documents))
+            if weights is not None:
+                share = weights / weights.sum()
+                order = random.choice(len(documents), len(documents), p=share)
             cut = list(windows([documents[i] for i in order], steps, random))
             cut *= 1 if len(cut) >= batch_size else batch_size
             for start in range(0, len(cut) - batch_size + 1, batch_size):

@@ -67,7 +67,7 @@ def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> Batch:
 
 
 def _best(score: tf.Tensor, count: int) -> tf.Tensor:
-    """The places of the so many highest scores above -1e5, in order; -1 where there are fewer."""
+    """The places of the highest scores above -1e5, in order; -1 where there are fewer."""
     lead = [[0, 0]] * (score.shape.rank - 1)
     best, places = tf.math.top_k(tf.pad(score, [*lead, [0, count]], constant_values=-1e6), count)
     kept = arranged(tf.where(best > -1e5, tf.cast(places, tf.int64), -1))
@@ -122,7 +122,7 @@ class SpanTrainer(keras.Model):
         self.built = True
 
     def _read(self, batch: Batch, training: bool):
-        codes = self.reader.words_only(self.reader.encode(batch["items"], training=training))
+        codes = self.reader.packed(batch["items"], training=training)
         query = self.reader.ask(batch["questions"], training=training)
         kept = batch["kept"]
         answer = self.reader.read(query, take_items(codes, kept), kept, training=training)

@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.episode import by_question
-from lemn_tf.experiments.documents_evidence import with_arrival
+from lemn_tf.experiments.documents_evidence import with_arrival, with_context
 from lemn_tf.experiments.documents_words import words_of
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
@@ -58,15 +59,23 @@ class Reading:
         model: of documents; its reader reads.
         collection: what to read.
         batch_size: documents at a time.
+        context: see `evidence.gather`.
     """
 
-    def __init__(self, model: StreamReader, collection: files.Collection, batch_size: int = 4):
+    def __init__(
+        self,
+        model: StreamReader,
+        collection: files.Collection,
+        batch_size: int = 4,
+        context: Store | None = None,
+    ):
         words, idf = words_of(model)
         self.reader, self.collection = model.reader, collection
         # An answer is in memory however long it is, if it lies within a slot.
         layout = pipeline.Layout(slot_words=self.reader.words, longest=self.reader.words)
         data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
         self.data = data.map(with_arrival) if self.reader.slot else data
+        self.context = context
         self._held: list[tuple[Batch, tf.Tensor]] = []
 
     def answer(self, model: StreamReader, slots: int | None = None) -> list[Answered]:
@@ -87,7 +96,7 @@ class Reading:
             _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
             return tf.reshape(kept, [*tf.unstack(tf.shape(batch["ask_at"])), -1])
 
-        act = tf.function(act, input_signature=[self.data.element_spec], autograph=False)
+        act = tf.function(act, input_signature=[self._spec], autograph=False)
         answered: list[Answered] = []
         for batch, codes in self._batches():
             told = self._best(batch, act(batch), codes)
@@ -100,7 +109,7 @@ class Reading:
             yield from self._held
             return
         held, room = [], HELD
-        for batch in self.data:
+        for batch in with_context(self.data, self.reader, self.collection, self.context):
             read = batch, self._encode(batch["items"])
             room -= sum(int(tf.size(leaf)) * leaf.dtype.size for leaf in tf.nest.flatten(read))
             if room >= 0:
@@ -109,8 +118,17 @@ class Reading:
         self._held = held if room >= 0 else []
 
     @functools.cached_property
+    def _spec(self) -> Batch:
+        """Nest of `tf.TensorSpec`: a batch."""
+        spec, wide = self.data.element_spec, self.reader.sentence
+        if not wide:
+            return spec
+        vectors = tf.TensorSpec([*spec["items"]["words"].shape[:2], wide], tf.float32)
+        return {**spec, "items": {**spec["items"], "sentence": vectors}}
+
+    @functools.cached_property
     def _encode(self) -> Any:
-        spec = self.data.element_spec["items"]
+        spec = self._spec["items"]
         return tf.function(self.reader.encode, input_signature=[spec], autograph=False)
 
     @functools.cached_property
@@ -126,7 +144,7 @@ class Reading:
             )
             return {**self.reader.best(said)._asdict(), "found": found}
 
-        spec = self.data.element_spec
+        spec = self._spec
         some = [*spec["ask_at"].shape, None]
         codes = self._encode.get_concrete_function().structured_outputs
         signature = [spec, tf.TensorSpec(some, tf.int64), tf.TensorSpec(codes.shape, codes.dtype)]

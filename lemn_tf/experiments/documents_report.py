@@ -16,6 +16,8 @@ import numpy as np
 from lemn_tf.experiments import documents_folds as folds
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents import Told
+from lemn_tf.experiments.documents_words import OWN
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.files import write_atomically
 from lemn_tf.model import StreamReader
 
@@ -41,6 +43,7 @@ def reproduce(
     seeds: int = 3,
     told: Told = lambda text: None,
     only: Sequence[str] | None = None,
+    minilm: str | os.PathLike | None = None,
 ) -> Path:
     """Runs every cell that has no result yet, and writes the tables.
 
@@ -53,12 +56,14 @@ def reproduce(
         seeds: trainings of each learned policy.
         told: is given lines to show.
         only: run only cells whose name has one of these in it; None for all.
+        minilm: folder for MiniLM's vectors of slots, for policies that see them; None for none.
     """
+    context = None if minilm is None else Store(minilm)
     cells = table.Cells(Path(results) / "documents", told)
     rows = {}
     for folder in folders:
-        side = functools.cache(functools.partial(table.read_side, model, folder))
-        rows[Path(folder).name] = _Rows(side, model.reader.summary_parts)
+        read = functools.partial(table.read_side, model, folder, context=context)
+        rows[Path(folder).name] = _Rows(functools.cache(read), context is not None)
     plans: list[Callable[..., Plan]] = [_untrained]
     for seed, policy in itertools.product(range(seeds), reversed(table.LEARNED)):
         plans.append(functools.partial(_trained, seed=seed, policy=policy))
@@ -87,7 +92,8 @@ def _untrained(rows: _Rows) -> Plan:
         for rule in table.RULES:
             yield f"{slots:g}-{rule}", part(rows.rule, rule, slots)
         yield f"{slots:g}-folds", part(rows.folds, slots)
-        yield f"{slots:g}-linear", part(rows.begun, slots, True)
+        for tag, view in rows.views.items():
+            yield f"{slots:g}-{tag}linear", part(rows.begun, slots, True, view)
         yield f"{slots:g}-untrained", part(rows.begun, slots, False)
 
 
@@ -95,8 +101,9 @@ def _trained(rows: _Rows, seed: int, policy: str) -> Plan:
     """Those of a learned policy."""
     yield f"10-aware-{policy}-seed{seed}", functools.partial(rows.aware, policy, seed)
     for slots in SIZES:
-        make = functools.partial(rows.learned, policy, slots, seed)
-        yield f"{slots:g}-{policy}-seed{seed}", make
+        for tag, view in rows.views.items():
+            make = functools.partial(rows.learned, policy, slots, seed, view)
+            yield f"{slots:g}-{tag}{policy}-seed{seed}", make
 
 
 class _Rows:
@@ -104,11 +111,14 @@ class _Rows:
 
     Args:
         side: `table.read_side` of the set, from name, whether to ask the reader, and how many.
-        parts: of the reader's view, see `folds.Parts`.
+        context: whether the sides have MiniLM's vectors.
     """
 
-    def __init__(self, side: Callable[..., table.Side], parts: folds.Parts):
-        self.side, self.parts = side, parts
+    def __init__(self, side: Callable[..., table.Side], context: bool):
+        self.side = side
+        self.views: dict[str, tuple[str, ...]] = {"": OWN}
+        if context:
+            self.views["minilm-"] = (*OWN, "sentence")
 
     @property
     def dev(self) -> table.Side:
@@ -128,23 +138,26 @@ class _Rows:
         return {"in_memory": real, "shuffled": shuffled}
 
     def folds(self, slots):
-        return folds.tried(self.side("train", False).documents, self.parts, slots, table.RIDGE)
+        train = self.side("train", False)
+        return folds.tried(train.documents, train.parts, slots, table.RIDGE)
 
     def rule(self, rule, slots):
         return self._scored(table.rule(self.dev, rule, slots))
 
-    def begun(self, slots, linear):
+    def begun(self, slots, linear, view=OWN):
         """As policies begin: by the regression alone, or ST-LEMN at random without it."""
         keras.utils.set_random_seed(0)
         policy, train = "s-lemn" if linear else "st-lemn", self.side("train", False)
         return self._scored(
-            table.learned(train, self.dev, policy, slots, 0, epochs=0, linear=linear)
+            table.learned(train, self.dev, policy, slots, 0, view, epochs=0, linear=linear)
         )
 
-    def learned(self, policy, slots, seed):
+    def learned(self, policy, slots, seed, view):
         keras.utils.set_random_seed(seed)
         train = self.side("train", False)
-        return self._scored(table.learned(train, self.dev, policy, slots, seed, epochs=EPOCHS))
+        return self._scored(
+            table.learned(train, self.dev, policy, slots, seed, view, epochs=EPOCHS)
+        )
 
     def aware_rule(self, rule):
         return self._scored(table.aware_rule(self.dev, 10, rule))

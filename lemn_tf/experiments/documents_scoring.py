@@ -11,6 +11,7 @@ import numpy as np
 
 from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.experiments.documents_reading import Answered, Reading
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 
@@ -127,6 +128,7 @@ def score(
     evidence: str | os.PathLike,
     slots: int | None = None,
     reading: Reading | None = None,
+    context: Store | None = None,
 ) -> Result:
     """Answers every question of a file.
 
@@ -136,8 +138,9 @@ def score(
         evidence: folder of its documents.
         slots: another size of the memory.
         reading: of the same file by the same reader, if several policies or sizes are scored.
+        context: see `documents_evidence.gather`.
     """
-    reading = reading or Reading(model, files.read(qa, evidence))
+    reading = reading or Reading(model, files.read(qa, evidence), context=context)
     collection = reading.collection
     answers = by_key(collection, reading.answer(model, slots), collection.domains[0])
     predictions = {

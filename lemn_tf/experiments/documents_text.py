@@ -46,6 +46,11 @@ class Passages(TextReader):
         self.known: Any = model.vocabulary
         if not isinstance(model.reader, SpanReader):
             raise ValueError(f"expected a reader of spans; got {type(model.reader).__name__}")
+        if model.reader.sentence:
+            raise ValueError(
+                "this model's policy sees MiniLM's vectors, which are made of whole files before "
+                "they are read: it cannot be given text as it comes, use lemn evaluate"
+            )
         super().__init__(model, text_limit)
         self.length = model.reader.words
         inner = model.memory

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import json
 import os
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -22,7 +21,14 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
-from lemn_tf.experiments.documents_table import AWARE_DOCUMENTS, AWARE_RATE, RIDGE, spread
+from lemn_tf.experiments.documents_table import (
+    AWARE_DOCUMENTS,
+    AWARE_RATE,
+    AWARE_RIDGE,
+    RIDGE,
+    spread,
+)
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.files import replacing
 from lemn_tf.learning import ActorCritic, Hindsight
 from lemn_tf.model import StreamReader
@@ -58,10 +64,11 @@ def train(
 def _train_reader(reader, settings, data, run, told) -> None:
     """Memories that hold the answer: drawn at random for half of the updates, then hard ones."""
     saved = run.folder / "reader.npz"
-    given = saved if settings.reader_from is None else Path(settings.reader_from) / saved.name
-    if settings.reader_from is not None or saved.exists():
-        documents.load_weights(reader, given)
-        told(f"reader: taken from {given}")
+    if saved.exists():
+        documents.load_weights(reader, saved)
+        told(f"reader: taken from {saved}")
+        return
+    if data.reader is not None:
         return
     trainer = reading.SpanTrainer(reader)
     # To compile takes a minute, which a short training would not win back.
@@ -166,15 +173,24 @@ def _train_policy(model, settings, data, run, told) -> None:
         return
     aware = settings.question_aware
     collection = spread(data.collection, AWARE_DOCUMENTS if aware else None)
-    seen = evidence.gather(model.reader, collection, data.words, data.idf, read=aware)
-    model.reader.standardise(np.concatenate([document.vectors for document in seen]))
-    ready = policies.standardised(seen, seen)
+    store = None if settings.minilm is None else Store(settings.minilm)
+    seen = evidence.gather(
+        model.reader, collection, data.words, data.idf, read=aware, context=store
+    )
+    standards = policies.standards_of(seen, settings.products)
+    model.reader.standardise(standards)
+    ready = policies.standardised(seen, standards)
+    weights = _of_each(settings, collection)
     if aware:
         said = np.concatenate([np.stack([d.best, d.total], axis=-1).reshape([-1, 2]) for d in seen])
         model.memory.encoder.matching.standardise(said)
-        ready = policies.by_question(ready, ready)
+        rows = policies.by_question(ready, ready)
+        if weights is not None:
+            weights = np.repeat(weights, [len(document.questions) for document in ready])
+        ready = rows
     memory = policies.bare(model.memory.policy, ready[0].vectors.shape[-1], settings.slots)
-    policies.begin(memory.policy, ready, ridge=RIDGE)
+    ridge = AWARE_RIDGE if aware else RIDGE
+    policies.begin(memory.policy, ready, ridge=ridge, weights=weights)
     trainer = policies.train(
         memory,
         ready,
@@ -182,12 +198,22 @@ def _train_policy(model, settings, data, run, told) -> None:
         steps=settings.window,
         batch_size=64 if aware else 16,
         rate=AWARE_RATE if aware else 5e-4,
+        weights=weights,
         seed=settings.seed,
     )
     numbers = {name: float(m.result()) for name, m in trainer._meters.items()}
     run.log({"stage": "policy", **numbers})
     told(f"policy: answer in memory {100 * numbers['answer_in_memory']:.1f}% while training")
     model.memory.policy.set_weights(memory.policy.get_weights())
+
+
+def _of_each(settings, collection) -> np.ndarray | None:
+    """The weight of each document, so that question files count as `settings.weights` says."""
+    if settings.weights is None:
+        return None
+    sources = np.array([entry.source for entry in collection.entries])
+    counts = np.bincount(sources, minlength=len(settings.weights))
+    return (np.array(settings.weights) / np.maximum(counts, 1))[sources]
 
 
 def _train_behind(model, settings, data, run, told) -> None:

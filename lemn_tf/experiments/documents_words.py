@@ -15,6 +15,8 @@ from lemn_tf.pipelines.embeddings import Words
 from lemn_tf.pipelines.tokens import IDF
 from lemn_tf.wordlist import WordList
 
+OWN = ("hand", "words", "slot")
+"""What policies see of a slot, see `WordReader`; with MiniLM's vectors they see `sentence` too."""
 ARRIVAL = 8
 """The width of what `arrival` says of a slot."""
 

@@ -44,6 +44,7 @@ class MazeSettings(AgentSettings):
         maps: file of maps to train on (single-indicator), if any.
         generated: maps to generate in addition.
         large: large maps to generate in addition.
+        far: generated maps, those of validation too, have as many cells between indicator and box.
         refresh: updates after which other maps are generated; 0 for never.
         validation: maps generated for validation, two thirds as in training and the others large.
         lengths: I-Mazes to train on.
@@ -57,6 +58,7 @@ class MazeSettings(AgentSettings):
     maps: str | None = None
     generated: int = 1000
     large: int = 0
+    far: int = 0
     refresh: int = 500
     validation: int = 150
     lengths: tuple[int, ...] = TRAIN_LENGTHS
@@ -69,6 +71,8 @@ class MazeSettings(AgentSettings):
             raise ValueError(f"expected env to be {' or '.join(SLOTS)}, got {self.env!r}")
         if self.env == "imaze" and self.maps is not None:
             raise ValueError("expected no file of maps for imaze: it is made from its lengths")
+        if self.env == "imaze" and self.far:
+            raise ValueError(f"expected no far for imaze, got {self.far}: lengths make it longer")
         if self.env != "imaze" and not (self.maps or self.generated or self.large):
             raise ValueError("expected maps to train on: a file, or a number to generate")
 
@@ -92,8 +96,8 @@ class MazeSettings(AgentSettings):
             return imaze_world(VALIDATION_LENGTHS)
         large = self.validation // 3
         return build(
-            random_mazes(self.validation - large, VALIDATION_SEED, "test")
-            + random_mazes(large, VALIDATION_SEED, "large")
+            random_mazes(self.validation - large, VALIDATION_SEED, "test", far=self.far)
+            + random_mazes(large, VALIDATION_SEED, "large", far=self.far)
         )
 
 
@@ -174,7 +178,11 @@ class MapSupply:
             else:
                 seed = settings.seed * 100_003 + age
                 kinds = {"train": settings.generated, "large": settings.large}
-                made = [random_mazes(count, seed, kind) for kind, count in kinds.items() if count]
+                made = [
+                    random_mazes(count, seed, kind, far=settings.far)
+                    for kind, count in kinds.items()
+                    if count
+                ]
                 self._world = build([*self._file, *itertools.chain(*made)])
         return self._world
 
@@ -269,6 +277,7 @@ def exam_world(
     maps: str | None = None,
     count: int = 200,
     seed: int = TEST_SEED,
+    far: int = 0,
 ) -> tuple[World, dict[str, np.ndarray]]:
     """The maps that agents are scored on; see `score_agent` for the arguments.
 
@@ -282,7 +291,7 @@ def exam_world(
         pairs = np.arange(2 * len(lengths)).reshape(-1, 2)  # yellow and lime
         return imaze_world(lengths), dict(zip(map(str, lengths), pairs, strict=True))
     splits = ("test", "large")
-    made = [random_mazes(count, seed, split) for split in splits]
+    made = [random_mazes(count, seed, split, far=far) for split in splits]
     halves = np.arange(2 * count).reshape(2, -1)
     return build([*made[0], *made[1]]), dict(zip(splits, halves, strict=True))
 
@@ -294,6 +303,7 @@ def score_agent(
     maps: str | None = None,
     count: int = 200,
     seed: int = TEST_SEED,
+    far: int = 0,
 ) -> dict[str, Any]:
     """Plays mazes from every start heading.
 
@@ -304,12 +314,13 @@ def score_agent(
         maps: file of maps, played instead.
         count: maps to generate for each split of "single-indicator" without a file.
         seed: of those maps.
+        far: cells between indicator and box in those maps.
 
     Returns:
         A dict with `success_rate` in percent, `episodes`, the rest of `Endings.summary`,
         and the same in `per_length` or `per_split`.
     """
-    world, groups = exam_world(env, lengths, maps, count, seed)
+    world, groups = exam_world(env, lengths, maps, count, seed, far)
     ended = Evaluator(model, world, jit_compile=False)()
     result = {
         "env": env if maps is None else str(maps),

@@ -61,7 +61,7 @@ class Scheduler(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Ends what still runs, and lets go of the machines."""
+        """Ends what still runs, and releases the machines."""
 
     def __enter__(self) -> Scheduler:
         return self

@@ -47,7 +47,7 @@ def of_training(
         return model, data
 
     model, data = compiled(shards=shards)
-    fast = _rate(tf.function(model.train_step), batches(data, size), size, seconds)
+    fast = _rate(tf.function(model.train_step, autograph=False), batches(data, size), size, seconds)
     model, data = compiled(jit_compile=False)
     tf.config.run_functions_eagerly(True)
     try:
@@ -63,13 +63,13 @@ def of_evaluation(
     """Measures greedy rollouts and answers; see `of_training`."""
     check_shards(shards, size)
     model, data = prepare(policy, slots, size)
-    program = tf.function(model.outcome, jit_compile=True)
+    program = tf.function(model.outcome, autograph=False, jit_compile=True)
 
     def step(batch: Episode) -> list[dict[str, tf.Tensor]]:
         parts = {name: tf.split(value, shards) for name, value in batch.items()}
         return [program({name: part[k] for name, part in parts.items()}) for k in range(shards)]
 
-    fast = _rate(tf.function(step), batches(data, size), size, seconds)
+    fast = _rate(tf.function(step, autograph=False), batches(data, size), size, seconds)
     eager = _rate(model.outcome, batches(data, 1), 1, seconds)
     return _result(size, shards, fast, eager)
 

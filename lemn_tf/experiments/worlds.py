@@ -1,4 +1,4 @@
-"""Agents in any Gymnasium world: training one, and what it comes to."""
+"""Agents in any Gymnasium world: training one, and scoring it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tensorflow as tf
 from lemn_tf import loop
 from lemn_tf.experiments import agent_runs
 from lemn_tf.experiments.agent_runs import TEST_SEED, VALIDATION_SEED, AgentSettings, Show
-from lemn_tf.navigation import worlds
+from lemn_tf.navigation import observations, worlds
 from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.training import AgentTrainee
 
@@ -112,9 +112,10 @@ def score_world(
     wanted = worlds.agent_for(envs, policy="fifo").reader
     came = agent.reader
     if (wanted.actions, wanted.eyes.item) != (came.actions, came.eyes.item):
+        own, its = (observations.told(one.eyes.item) for one in (came, wanted))
         raise ValueError(
-            f"the agent observes {came.eyes.item} and has {came.actions} actions; got {env}, with "
-            f"{wanted.eyes.item} and {wanted.actions}"
+            f"the agent observes {own} and has {came.actions} actions; got {env}, with {its} and "
+            f"{wanted.actions}"
         )
     lived = worlds.Life(agent, envs, longest)(seed)
     return {"env": env, **agent_runs.who(agent), **worlds.summary([lived])}

@@ -18,8 +18,8 @@ from lemn_tf.navigation.recipe import WORLD_RECIPE
 BSUITE = ("memory_len", "memory_size")
 """The experiments of bsuite that have a score of their own."""
 COUNTED, LEARNED = 10_000, 0.75
-"""bsuite counts the mistakes of so many episodes of a training; a world counts as learned if they
-are fewer than this share of those of chance."""
+"""bsuite counts the mistakes of the first 10,000 episodes of a training; a world is learned if they
+are fewer than this share of those made by chance."""
 
 
 class WorldTable(AgentTable[WorldCell]):

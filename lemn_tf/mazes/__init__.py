@@ -2,7 +2,8 @@
 
 The tasks are those of Oh et al., "Control of Memory, Active Perception, and Action in Minecraft"
 (ICML 2016): an indicator tile near the start tells which of two goals to walk to. Importing this
-package registers `lemn/IMaze-v0` and `lemn/SingleIndicator-v0` with Gymnasium.
+package registers `lemn/IMaze-v0`, `lemn/SingleIndicator-v0` and `lemn/FarIndicator-v0` with
+Gymnasium.
 
 >>> import gymnasium, lemn_tf.mazes
 >>> gymnasium.make("lemn/IMaze-v0", length=9).reset(seed=0)[0].shape

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,7 @@ def single_indicator_world(
     count: int = 100,
     rules: Rules | None = None,
     camera: Camera | None = None,
+    far: int = 0,
 ) -> World:
     """Makes the tables of random mazes with an indicator, "Single Goal with Indicator".
 
@@ -157,6 +159,7 @@ def single_indicator_world(
         count: how many to generate.
         rules: the rules; if None `split_rules` for generated maps, `default_rules` for given ones.
         camera: the camera; the default one if None.
+        far: cells between indicator and box of generated maps, as in `random_maze`.
 
     Returns:
         A `World`.
@@ -169,7 +172,8 @@ def single_indicator_world(
     if split not in SPLITS:
         raise ValueError(f"expected split to be one of {', '.join(SPLITS)}; got {split!r}")
     if maps is None:
-        return build(random_mazes(count, seed, split), rules or split_rules(split), camera)
+        made = random_mazes(count, seed, split, far=far)
+        return build(made, rules or split_rules(split, far), camera)
     mazes = load_jsonl(maps) if isinstance(maps, str | Path) else list(maps)
     return build(mazes, rules, camera)
 
@@ -177,6 +181,7 @@ def single_indicator_world(
 WORLDS: dict[str, Callable[..., World]] = {
     "IMaze": imaze_world,
     "SingleIndicator": single_indicator_world,
+    "FarIndicator": functools.partial(single_indicator_world, far=40),
 }
 """What makes the tables of each task."""
 
@@ -187,7 +192,7 @@ def make_env(task: str, render_mode: str | None = None, **kwargs: Any) -> MazeEn
     Args:
         task: one of `WORLDS`.
         render_mode: as in `MazeEnv`.
-        **kwargs: as in `imaze_world` or `single_indicator_world`.
+        **kwargs: as in `imaze_world` or `single_indicator_world`, which makes FarIndicator too.
 
     Returns:
         A `MazeEnv`.

@@ -85,7 +85,9 @@ def imazes(lengths: Sequence[int] = TRAIN_LENGTHS) -> list[Maze]:
     return [imaze(length, indicator) for length in lengths for indicator in RIGHT_GOAL]
 
 
-def random_maze(seed: int, split: str = "train", size: int | tuple[int, int] | None = None) -> Maze:
+def random_maze(
+    seed: int, split: str = "train", size: int | tuple[int, int] | None = None, far: int = 0
+) -> Maze:
     """Makes one random maze, "Single Goal with Indicator".
 
     A box of n x n cells with loops, and a stub of two cells on its right side: the indicator next
@@ -99,6 +101,7 @@ def random_maze(seed: int, split: str = "train", size: int | tuple[int, int] | N
             right goal at least 9 moves away.
         size: n, or the (lowest, highest) n to draw from evenly, in place of the split's own. Boxes
             of 8 and more are made as in `"large"`.
+        far: cells of a bare corridor between the indicator and the box. It changes nothing else.
 
     Returns:
         A `Maze`.
@@ -124,14 +127,15 @@ def random_maze(seed: int, split: str = "train", size: int | tuple[int, int] | N
     sizes = _sizes(split, size)
     canvas = max(*sizes, 10 if split == "large" else 7)
     name = f"{split}-{seed}" if size is None else f"{split}-{size}-{seed}"
+    name += f"-far-{far}" if far else ""
     while True:
         n = rng.choices(list(sizes), list(sizes.values()))[0]
         shares = _SIZES["large" if n >= _LARGE_FROM else "train"][1]
         low, mode, high = shares
         walls = _walls(n, round(rng.triangular(low, high, mode) * n * n), rng)
-        maze = _assemble(n, canvas, walls, rng, name)
+        maze = _assemble(n, canvas, walls, rng, name, far)
         moves = goal_distance(maze)
-        if moves is not None and (n < _LARGE_FROM or moves >= _LARGE_DISTANCE):
+        if moves is not None and (n < _LARGE_FROM or moves - far >= _LARGE_DISTANCE):
             return maze
 
 
@@ -244,9 +248,11 @@ def _reached(wall: list[bool], start: int, stride: int) -> int:
     return len(seen)
 
 
-def _assemble(n: int, canvas: int, walls: set[int], rng: random.Random, name: str) -> Maze:
-    """Puts the box in the top left of the canvas, adds stub and goals."""
-    rows = [["#", *"+" * (canvas + 2), "#"] for _ in range(canvas)]
+def _assemble(
+    n: int, canvas: int, walls: set[int], rng: random.Random, name: str, far: int
+) -> Maze:
+    """Puts the box in the top left of the canvas, adds corridor, stub and goals."""
+    rows = [["#", *"+" * (canvas + 2 + far), "#"] for _ in range(canvas)]
     cells = []
     for r in range(n):
         for c in range(n):
@@ -255,8 +261,8 @@ def _assemble(n: int, canvas: int, walls: set[int], rng: random.Random, name: st
             if free:
                 cells.append((r, c + 1))
     indicator = rng.choice("YL")
-    rows[n // 2][n + 1 : n + 3] = indicator, "S"
+    rows[n // 2][n + 1 : n + 3 + far] = *"." * far, indicator, "S"
     for (r, c), goal in zip(rng.sample(cells, 2), "RC", strict=True):
         rows[r][c] = goal
-    side = ["#"] * (canvas + 4)
+    side = ["#"] * (canvas + 4 + far)
     return Maze(tuple(map("".join, (side, *rows, side))), RIGHT_GOAL[indicator], id=name)

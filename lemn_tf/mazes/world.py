@@ -74,21 +74,25 @@ def imaze_rules(length: int) -> Rules:
     return Rules(step_reward=-0.02, limit=max(100, -(-5 * length // 2)))
 
 
-def split_rules(split: str) -> Rules:
+def split_rules(split: str, far: int = 0) -> Rules:
     """Gives the rules of a split of random mazes.
 
     Args:
         split: `"train"`, `"test"` or `"large"`.
+        far: cells between indicator and box, as in `random_maze`. There are two more steps for
+            each, and a step costs less, so that all steps together cost the same.
 
     Returns:
         The `Rules`: 0.02 a step for 100 steps if large, else 0.04 for 50.
 
     Example:
 
-    >>> split_rules("large")
-    Rules(step_reward=-0.02, limit=100)
+    >>> split_rules("large"), split_rules("train", far=25)
+    (Rules(step_reward=-0.02, limit=100), Rules(step_reward=-0.02, limit=100))
     """
-    return Rules(-0.02, 100) if split == "large" else Rules()
+    rules = Rules(-0.02, 100) if split == "large" else Rules()
+    limit = rules.limit + 2 * far
+    return Rules(rules.step_reward * rules.limit / limit, limit)
 
 
 def default_rules(maze: Maze) -> Rules:
@@ -99,7 +103,7 @@ def default_rules(maze: Maze) -> Rules:
 
     Returns:
         `imaze_rules` for an I-Maze; otherwise `split_rules`, large if the walled canvas is larger
-        than that of boxes up to 7.
+        than that of boxes up to 7, far by as many columns as it has more than a square one.
 
     Example:
 
@@ -110,7 +114,8 @@ def default_rules(maze: Maze) -> Rules:
     rows, columns = maze.shape
     if columns == 7 and maze.rows[1][2:] == ".S..#":
         return imaze_rules(rows - 2)
-    return split_rules("large" if max(rows, columns - 2) > 9 else "train")
+    far = max(columns - rows - 2, 0)
+    return split_rules("large" if max(rows, columns - far - 2) > 9 else "train", far)
 
 
 class Step(NamedTuple):

@@ -148,7 +148,9 @@ def check_state(state: MemoryState) -> None:
     for name in ("pinned", "expiry"):
         if not getattr(state, name).shape.is_compatible_with(batch_slots):
             got = getattr(state, name).shape
-            raise ValueError(f"state.{name} must be [B, N] = {batch_slots} as state.ids; got {got}")
+            raise ValueError(
+                f"state.{name} must be [B, N] = {batch_slots} like state.ids; got {got}"
+            )
     if not state.clock.shape.is_compatible_with(batch_slots[:1]):
         raise ValueError(f"state.clock must be [B] = {batch_slots[:1]}; got {state.clock.shape}")
     for name in ("entries", "carry"):
@@ -179,7 +181,7 @@ def check_item(state: MemoryState, item: Nest) -> Nest:
         tf.nest.assert_same_structure(state.entries, item)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the item must be nested as the memory's entries: expected "
+            f"the item must be nested like the memory's entries: expected "
             f"{_describe(state.entries)}; got {_describe(item)}"
         ) from error
 

@@ -90,7 +90,7 @@ class Evaluator:
         self.courses = frames.groups(world.tables(), chunk)
         if len(world.mazes) <= 4 * chunk:
             self.courses = self.courses.cache()
-        self._play = tf.function(self._act, jit_compile=jit_compile)
+        self._play = tf.function(self._act, autograph=False, jit_compile=jit_compile)
 
     def _act(self, course: frames.Course) -> Outcome:
         walked, _ = walk(self.model, course, tf.reshape(course.spawn, [-1]), self.steps)

@@ -228,8 +228,8 @@ class Learner:
         self.model, self.recipe = model, recipe
         self.optimizer = keras.optimizers.Adam(recipe.learning_rate)
         self.optimizer.build(model.trainable_variables)
-        self._walk = tf.function(self._act, jit_compile=jit_compile)
-        self._learn = tf.function(self._improve, jit_compile=jit_compile, reduce_retracing=False)
+        self._walk = tf.function(self._act, autograph=False, jit_compile=jit_compile)
+        self._learn = tf.function(self._improve, autograph=False, jit_compile=jit_compile)
 
     def update(
         self, course: Course, starts: tf.Tensor, seed: tuple[int, int], progress: float

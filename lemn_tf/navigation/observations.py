@@ -81,6 +81,21 @@ def specs(description: Description) -> Any:
     return tf.TensorSpec(description.get("shape", []), tf.uint8 if integer else types[kind])
 
 
+def told(item: Any) -> str:
+    """What `specs` gives, in words.
+
+    Example:
+
+    >>> parts = {"card": {"kind": "discrete", "size": 4}, "at": {"kind": "vector", "shape": [2]}}
+    >>> told(specs({"kind": "dict", "parts": parts}))
+    'card: int32 [], at: float32 [2]'
+    """
+    if isinstance(item, tf.TensorSpec):
+        return f"{item.dtype.name} {item.shape.as_list()}"
+    named = item.items() if isinstance(item, dict) else enumerate(item)
+    return ", ".join(f"{name}: {told(part)}" for name, part in named)
+
+
 @keras.saving.register_keras_serializable("lemn_tf")
 class ObservationEncoder(keras.layers.Layer):
     """Eyes for any observation: one-hot, numbers and convolutions, joined by a dense layer.

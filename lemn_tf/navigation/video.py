@@ -66,7 +66,10 @@ def lived(
         starts: `[B]`, the poses to begin in.
     """
     first = tf.constant(starts)
-    walked, _ = tf.function(lambda: walk(model, course, first, course.longest, details=True))()
+    play = tf.function(
+        lambda: walk(model, course, first, course.longest, details=True), autograph=False
+    )
+    walked, _ = play()
     names = ("action", "reward", "entries", "ids", "slot", "shortest")
     arrays = {name: x.numpy() for name, x in walked.shown.items()}
     arrays |= {name: getattr(walked, name).numpy() for name in names}

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import memory
+from lemn_tf import memory, retention
 from lemn_tf.memory import MemoryState
 from lemn_tf.navigation import observations
 from lemn_tf.navigation.adapters import ADAPTERS, unknown
@@ -90,8 +90,22 @@ class SideBySide(gymnasium.vector.SyncVectorEnv):
         return observations, self._rewards.copy(), *ends, {}
 
 
-def agent_for(envs: gymnasium.vector.VectorEnv, **sizes: Any) -> MemoryAgent:
-    """An untrained agent for a world; `sizes` are arguments of `MemoryAgent`.
+def agent_for(
+    envs: gymnasium.vector.VectorEnv,
+    policy: str | retention.RetentionPolicy = "st-lemn",
+    hidden: int | None = None,
+    **sizes: Any,
+) -> MemoryAgent:
+    """An untrained agent for a world.
+
+    Nobody knows what will matter in it, so a policy that learns begins with a fair sample of the
+    episode (`reservoir`, see `retention.Spatial`), if it can.
+
+    Args:
+        envs: the world.
+        policy: the retention policy, by name or as an object.
+        hidden: width of h, for policies found by name that have one.
+        **sizes: other arguments of `MemoryAgent`.
 
     Example:
 
@@ -102,7 +116,11 @@ def agent_for(envs: gymnasium.vector.VectorEnv, **sizes: Any) -> MemoryAgent:
     observed = observations.describe(envs.single_observation_space)
     units = sizes.get("units", 64)
     eyes = observations.ObservationEncoder(observed, units, name="eyes")
-    return MemoryAgent(eyes, int(actions(envs).n), **sizes)
+    if isinstance(policy, str):
+        wanted = {"hidden": hidden, "reservoir": True}
+        has = retention.find(policy).options()
+        policy = retention.get(policy, **{k: v for k, v in wanted.items() if k in has and v})
+    return MemoryAgent(eyes, int(actions(envs).n), policy=policy, **sizes)
 
 
 def actions(envs: gymnasium.vector.VectorEnv) -> gymnasium.spaces.Discrete:
@@ -140,7 +158,7 @@ class Life:
     ) -> None:
         self.agent, self.envs, self.longest = agent, envs, longest
         self.first = int(actions(envs).start)
-        self._act = tf.function(self._decide, jit_compile=jit_compile)
+        self._act = tf.function(self._decide, autograph=False, jit_compile=jit_compile)
 
     def _begin(self) -> MemoryState:
         """As `MemoryAgent.initial_state`, of a memory that holds codes and vectors."""

@@ -44,6 +44,28 @@ def lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tenso
     return u * tf.tanh(c), c, tf.concat([sigmoids, g], axis=-1)
 
 
+def lstm_gradient(
+    gates: tf.Tensor, before: tf.Tensor, c: tf.Tensor, d_h: tf.Tensor, d_c: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The way back through `lstm`: from the gradients of h and c to those of its arguments.
+
+    Args:
+        gates, c: as `lstm` returned them.
+        before: the c that it was given.
+        d_h, d_c: the gradients of h and c.
+    """
+    i, f, u, g = tf.split(gates, 4, axis=-1)
+    out = tf.tanh(c)
+    d_c += d_h * u * (1.0 - out * out)
+    d_gates = [
+        d_c * g * i * (1.0 - i),
+        d_c * before * f * (1.0 - f),
+        d_h * out * u * (1.0 - u),
+        d_c * i * (1.0 - g * g),
+    ]
+    return tf.concat(d_gates, axis=-1), d_c * f
+
+
 @tf.custom_gradient
 def recurrence(
     query: tf.Tensor, keys: tf.Tensor, values: tf.Tensor, used: tf.Tensor, kernel: tf.Tensor
@@ -86,18 +108,10 @@ def recurrence(
             d_p = tf.einsum("bd,bnd->bn", d_o, values[t]) + d_attention[t]
             d_score = p * (d_p - tf.reduce_sum(p * d_p, axis=-1, keepdims=True))
             d_h += tf.einsum("bn,bnd->bd", d_score, keys[t])
-            i, f, u, g = tf.split(gates[t], 4, axis=-1)
-            out = tf.tanh(c[t])
-            d_c += d_h * u * (1.0 - out * out)
-            d_gates = [
-                d_c * g * i * (1.0 - i),
-                d_c * before[t] * f * (1.0 - f),
-                d_h * out * u * (1.0 - u),
-                d_c * i * (1.0 - g * g),
-            ]
-            noted = (tf.concat(d_gates, axis=-1), d_score, d_o)
+            d_gates, d_c = lstm_gradient(gates[t], before[t], c[t], d_h, d_c)
+            noted = (d_gates, d_score, d_o)
             record = [array.write(t, x) for array, x in zip(record, noted, strict=True)]
-            return t, d_c * f, tf.matmul(noted[0], kernel, transpose_b=True), record
+            return t, d_c, tf.matmul(d_gates, kernel, transpose_b=True), record
 
         begin = (steps, *start, arrays(4 * units, keys.shape[2], units))
         *_, record = tf.while_loop(lambda t, *_: t > 0, back, begin, maximum_iterations=steps)

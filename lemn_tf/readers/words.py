@@ -2,7 +2,8 @@
 
 Entries and questions are dicts over `[..., L]`, 0 for padding, as `lemn_tf.pipelines.spans` gives
 them: `words`, `chars`, `shape`, `suffix`, `punctuation`, `stem`, `idf` and
-`features`. Entries may also have `slot` `[..., E]`: what else is known of a slot when it arrives.
+`features`. Entries may also have `slot` `[..., E]`, what else is known of a slot when it arrives,
+and `sentence` `[..., C]`, what a language model makes of it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ import tensorflow as tf
 
 from lemn_tf.readers.recurrent import BiGRU
 from lemn_tf.readers.spans import SpanReader
+from lemn_tf.readers.standards import Standards
 from lemn_tf.readers.wordviews import Aware, Lexical
 
 FIELDS = 4
 """Numbers of a word in a code besides its state: word, stem, idf, and 1 for a word at all."""
 QUESTION = 30
 """Words of a question, as the pipeline gives it."""
-VIEWS = ("hand", "words", "slot", "states")
-UNSEEN = 1e-3
-"""A part of the view that varies less than this is not blown up when it is standardised."""
+VIEWS = ("hand", "words", "slot", "sentence", "states")
 
 
 class Text(NamedTuple):
@@ -52,9 +52,11 @@ class WordReader(SpanReader):
         words: L, of a slot.
         longest: W, the most words of an answer.
         view: what a policy sees of a slot, any of "hand" (means over its words of `features`,
-            shapes and idf), "words" (their mean vector), "slot" (what comes with the entry) and
-            "states" (an RNN over the contextual states, as in the paper).
-        slot: E, the width of `slot` in an entry; 0 if there is none.
+            shapes and idf), "words" (their mean vector), "slot" and "sentence" (what comes with the
+            entry) and "states" (an RNN over the contextual states, as in the paper).
+        slot, sentence: E and C, the widths of `slot` and `sentence` in an entry; 0 for none.
+        products: of how many main directions of the view its products are seen too; see
+            `Standards`.
         kinds: how many shapes, suffixes and kinds of punctuation there are.
         features: how many features a word has.
         view_units: width of the RNN over the states, in each direction.
@@ -68,6 +70,8 @@ class WordReader(SpanReader):
         longest: int,
         view: tuple[str, ...] = ("hand",),
         slot: int = 0,
+        sentence: int = 0,
+        products: int = 0,
         kinds: tuple[int, int, int] = (10, 2048, 12),
         features: int = 6,
         view_units: int = 16,
@@ -77,10 +81,14 @@ class WordReader(SpanReader):
         unknown = sorted(set(view) - set(VIEWS))
         if unknown or not view:
             raise ValueError(f"expected a view made of {', '.join(VIEWS)}; got {list(view)}")
-        if "slot" in view and not slot:
-            raise ValueError("a view with 'slot' needs the width of what comes with an entry: slot")
+        for part, wide in (("slot", slot), ("sentence", sentence)):
+            if part in view and not wide:
+                raise ValueError(
+                    f"a view with {part!r} needs the width of what comes with an entry: {part}"
+                )
         self.vocabulary_size, self.width = vocabulary_size, width
-        self.view, self.slot, self.view_units = tuple(view), slot, view_units
+        self.view, self.view_units = tuple(view), view_units
+        self.slot, self.sentence, self.products = slot, sentence, products
         self.kinds, self.features = tuple(kinds), features
         self.table = self.add_weight(
             shape=(vocabulary_size, width),
@@ -166,6 +174,8 @@ class WordReader(SpanReader):
         }
         if self.slot:
             spec["slot"] = tf.TensorSpec([self.slot], real)
+        if self.sentence:
+            spec["sentence"] = tf.TensorSpec([self.sentence], real)
         return spec
 
     def question_spec(self):
@@ -173,10 +183,11 @@ class WordReader(SpanReader):
         return {
             name: tf.TensorSpec([QUESTION, *spec.shape[1:]], spec.dtype)
             for name, spec in self.entry_spec().items()
-            if name != "slot"
+            if name not in ("slot", "sentence")
         }
 
-    def _packed(self, texts, training) -> tf.Tensor:
+    def packed(self, texts: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """L words with state and fields, `[..., L (S + FIELDS)]`: all that reading needs."""
         states = self.contextual(texts, training)
         fields = [texts["words"], texts["stem"], texts["idf"], texts["words"] > 0]
         fields = tf.stack([tf.cast(field, tf.float32) for field in fields], axis=-1)
@@ -187,18 +198,14 @@ class WordReader(SpanReader):
 
     def encode(self, entries, training: bool = False):
         """Slots -> codes in float32: L words with state and fields, then the summary."""
-        return tf.concat([self._packed(entries, training), self.summary(entries)], axis=-1)
+        return tf.concat([self.packed(entries, training), self.summary(entries)], axis=-1)
 
     def ask(self, question, training: bool = False):
-        return self._packed(question, training)
-
-    def words_only(self, codes: tf.Tensor) -> tf.Tensor:
-        """Codes without the summary: all that reading needs."""
-        return codes[..., : self.words * (self.states + FIELDS)]
+        return self.packed(question, training)
 
     def unpack(self, codes: tf.Tensor) -> Text:
         """The words of slots, from codes `[..., C]`."""
-        return self.unpack_question(self.words_only(codes))
+        return self.unpack_question(codes[..., : self.words * (self.states + FIELDS)])
 
     def unpack_question(self, query: tf.Tensor) -> Text:
         """The words of questions, from queries `[..., d]`."""
@@ -216,7 +223,12 @@ class WordReader(SpanReader):
     @property
     def summary_parts(self) -> dict[str, slice]:
         """Where the parts of the view stand in `summary`."""
-        wide = {"hand": self.features + self.kinds[0] + 4, "words": self.width, "slot": self.slot}
+        wide = {
+            "hand": self.features + self.kinds[0] + 4,
+            "words": self.width,
+            "slot": self.slot,
+            "sentence": self.sentence,
+        }
         here = [part for part in self.view if part in wide]
         ends = np.cumsum([0, *(wide[part] for part in here)]).tolist()
         return {part: slice(*ends[k : k + 2]) for k, part in enumerate(here)}
@@ -232,6 +244,10 @@ class WordReader(SpanReader):
         fixed = {"trainable": False, "dtype": "float32"}
         self.mean = self.add_weight(shape=(wide,), initializer="zeros", name="mean", **fixed)
         self.scale = self.add_weight(shape=(wide,), initializer="ones", name="scale", **fixed)
+        shape = (wide, self.products)
+        self.axes: Any = np.zeros(shape, np.float32)
+        if self.products:
+            self.axes = self.add_weight(shape=shape, initializer="zeros", name="axes", **fixed)
         if "states" in self.view:
             self.view_rnn = BiGRU(self.view_units, name="view")
             self.view_rnn.build((None, None, states))
@@ -259,19 +275,21 @@ class WordReader(SpanReader):
                 ]
             elif part == "words":
                 parts.append(mean(self.vectors_of(entries["words"])))
-            elif part == "slot":
-                parts.append(tf.cast(entries["slot"], tf.float32))
+            elif part in ("slot", "sentence"):
+                parts.append(tf.cast(entries[part], tf.float32))
         return tf.concat(parts, axis=-1)
 
-    def standardise(self, summaries: np.ndarray) -> None:
-        """Lets the view have mean 0 and variance 1 over these summaries `[n, summary_width]`."""
-        self.mean.assign(summaries.mean(axis=0))
-        self.scale.assign(1.0 / np.maximum(summaries.std(axis=0), UNSEEN))
+    def standardise(self, standards: Standards) -> None:
+        """Lets the view be seen by these standards of some summaries."""
+        self.mean.assign(standards.mean)
+        self.scale.assign(standards.scale)
+        if self.products:
+            self.axes.assign(standards.axes)
 
     def vectors(self, codes):
         """e of a slot: the summary, standardised, and an RNN over its states, as `view` says."""
         summary = codes[..., self.words * (self.states + FIELDS) :]
-        e = (summary - self.mean) * self.scale
+        e = Standards(self.mean, self.scale, self.axes)(summary)
         if "states" in self.view:
             text = self.unpack(codes)
             h = self.view_rnn(text.states, text.live)
@@ -288,7 +306,8 @@ class WordReader(SpanReader):
         return Aware(self, name="aware")
 
     def get_config(self):
-        names = ("vocabulary_size", "width", "view", "slot", "kinds", "features", "view_units")
+        names = ("vocabulary_size", "width", "view", "slot", "sentence", "products")
+        names += ("kinds", "features", "view_units")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 

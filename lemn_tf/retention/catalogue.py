@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     facts: Facts = Facts()
 
 
-_LEARNED = Facts(learns=True, options=("units", "hidden", "shuffle", "skip"))
+_LEARNED = Facts(learns=True, options=("units", "hidden", "shuffle", "skip", "reservoir"))
 GENERAL = {
     "fifo": Entry("rules", "FIFO"),
     "lifo": Entry("rules", "LIFO"),

@@ -75,6 +75,10 @@ class Spatial(RetentionPolicy):
         shuffle: the appendix's ablation: in training, cells are scored in random order.
         skip: adds a linear score of each entry alone, w . e_{t,i}, to the logits: for vectors of
             many features, most of which matter on their own.
+        reservoir: adds log(t - N) to the newcomer's logit, t being the items seen. A policy that
+            finds all entries alike then keeps a fair sample of the stream (Vitter's algorithm R):
+            each of t items is still there with probability N / t, not (N / (N + 1)) ** t. So one
+            that learns by trial finds out what an old entry is good for.
     """
 
     def __init__(
@@ -83,10 +87,12 @@ class Spatial(RetentionPolicy):
         hidden: int | None = None,
         shuffle: bool = False,
         skip: bool = False,
+        reservoir: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.units, self.hidden, self.shuffle, self.skip = units, hidden, shuffle, skip
+        self.units, self.hidden, self.shuffle = units, hidden, shuffle
+        self.skip, self.reservoir = skip, reservoir
         self.encoder = SpatialEncoder(units, dtype=self.dtype_policy, name="spatial")
         self.importance = keras.layers.Dense(1, dtype=self.dtype_policy, name="importance")
         if skip:
@@ -129,11 +135,25 @@ class Spatial(RetentionPolicy):
         logits = tf.squeeze(self.importance(h), axis=-1)
         if self.skip:
             logits += tf.squeeze(self.alone(cells.vectors), axis=-1)
+        if self.reservoir:
+            logits += tf.cast(fair(cells), logits.dtype)
         summary = tf.concat([f, tf.cast(h, f.dtype)], axis=-1)
         weight = tf.cast(cells.filled, summary.dtype)[..., None]
         mean = tf.reduce_sum(summary * weight, -2) / tf.maximum(tf.reduce_sum(weight, -2), 1.0)
         return self.opinion(logits, carry, mean)
 
     def get_config(self):
-        mine = {name: getattr(self, name) for name in ("units", "hidden", "shuffle", "skip")}
-        return {**super().get_config(), **mine}
+        names = ("units", "hidden", "shuffle", "skip", "reservoir")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def fair(cells: Cells) -> tf.Tensor:
+    """What makes a draw from equal logits keep a fair sample of the stream, `[..., N + 1]`.
+
+    The newcomer leaves with probability 1 - N / t, and each other entry with 1 / t: log(t - N) for
+    the newcomer, 0 for the others.
+    """
+    places = cells.ids.shape[-1] or tf.shape(cells.ids)[-1]
+    held = tf.reduce_sum(tf.cast(cells.filled, cells.clock.dtype), axis=-1) - 1
+    odds = tf.cast(tf.maximum(cells.clock - held, 1), tf.float32)
+    return tf.math.log(odds)[..., None] * tf.one_hot(places - 1, places)

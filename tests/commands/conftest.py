@@ -1,4 +1,4 @@
-"""A small exported memory for the commands that serve one and talk to one."""
+"""What several commands are tried on: a small exported memory, and an agent."""
 
 import keras
 import pytest
@@ -31,3 +31,14 @@ def exported(tmp_path_factory):
     reader = MemN2N(len(WORDS) + 2, sentence_length=8)
     model = StreamReader(reader, slots=5, policy="st-lemn", vocabulary=Vocabulary(WORDS))
     return export(model, tmp_path_factory.mktemp("models") / "small" / "1")
+
+
+@pytest.fixture(scope="session")
+def agent(tmp_path_factory):
+    """The folder of an untrained maze agent."""
+    from lemn_tf.navigation.navigator import Navigator
+
+    folder = tmp_path_factory.mktemp("agent")
+    keras.utils.set_random_seed(0)
+    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
+    return str(folder)

@@ -1,8 +1,9 @@
 """`lemn chat`."""
 
 import io
+import shutil
 
-from lemn_tf import cli
+from lemn_tf import cli, runs
 
 
 def test_through_a_pipe(exported, tmp_path, monkeypatch, capsys):
@@ -23,14 +24,22 @@ def test_nothing_to_talk_to(tmp_path, capsys):
         assert capsys.readouterr().err.startswith("lemn: error: ")
 
 
-def test_what_is_not_exported_yet(capsys):
+def test_what_is_not_exported_yet(tmp_path, capsys):
     for name in ("babi-noisy-st-lemn-5", "documents-lite-st-lemn-10-aware"):
         assert cli.main(["chat", name]) == 2
         assert f"lemn export {name} --out DIR/1" in capsys.readouterr().err
     assert cli.main(["chat", "imaze-mqn-st-lemn-4"]) == 2
     said = capsys.readouterr().err
-    assert "acts in a world, and not for talking" in said
+    assert "acts in a world; it does not talk" in said
     assert "lemn play imaze-mqn-st-lemn-4" in said
+    for name, shown in (("imaze-mqn-st-lemn-4", True), ("babi-noisy-st-lemn-5", False)):
+        run = tmp_path / name
+        run.mkdir()
+        shutil.copy(runs.presets()[name].path, run / "model.keras")
+        for target in (run, run / "model.keras"):
+            assert cli.main(["chat", str(target)]) == 2
+            said = capsys.readouterr().err
+            assert (f"lemn play {target}" if shown else f"lemn export {target}") in said
 
 
 def test_a_server_that_is_not_there(capsys, monkeypatch):

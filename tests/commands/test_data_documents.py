@@ -3,7 +3,7 @@
 import json
 
 from lemn_tf import cli
-from lemn_tf.pipelines import documents, triviaqa_archive
+from lemn_tf.pipelines import archives, documents
 
 
 def test_squad(tmp_path, capsys):
@@ -32,7 +32,7 @@ def test_a_bad_squad_file_is_one_line(tmp_path, capsys):
 
 def test_triviaqa_without_a_network_says_what_to_do(tmp_path, capsys, monkeypatch):
     url = (tmp_path / "no-such.tar.gz").as_uri()
-    monkeypatch.setattr(triviaqa_archive.download, "__defaults__", (url, None))
+    monkeypatch.setattr(archives, "TRIVIAQA", archives.TRIVIAQA._replace(url=url))
     out = tmp_path / "out"
     assert cli.main(["data", "triviaqa", "--download", "--out", str(out)]) == 2
     assert "lemn data squad FILE --out DIR" in capsys.readouterr().err

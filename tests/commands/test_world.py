@@ -1,6 +1,7 @@
 """`lemn train world` and `lemn evaluate` for its agents."""
 
 import json
+import sys
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_a_policy_from_a_module_of_ones_own(tmp_path, monkeypatch, capsys):
     assert cli.main([*asked.split(), "--validate-every", "1", "--out", out]) == 0
     assert cli.main(["evaluate", out, "--count", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["policy"] == "gist-of-it"
+    exported = tmp_path / "model" / "1"
+    for again in (f"evaluate {out} --count 1", f"export {out} --no-warmup --out {exported}"):
+        del sys.modules["gist_of_it"]
+        assert cli.main(again.split()) == 0
+        assert "gist_of_it" in sys.modules
+
+
+def test_an_agent_over_another_memory(run, capsys):
+    asked = ["evaluate", run, "--count", "3", "--json", "--policy", "lifo", "--slots", "5"]
+    assert cli.main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["policy"], told["slots"], told["return"]) == ("lifo", 5, 8.0)
+    assert cli.main(["evaluate", run, "--policy", "st-lemn"]) == 2
+    assert "st-lemn is learned" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

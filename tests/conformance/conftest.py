@@ -293,6 +293,7 @@ SUBJECTS = [
     *(memory_under(name) for name in LEXICAL),
     memory_under("im-lemn", skip=True),
     memory_under("s-lemn", skip=True),
+    memory_under("st-lemn", reservoir=True),
     reader("memn2n", memn2n, sentences),
     reader_of_words("lite", lite),
     reader_of_words("bidaf", bidaf),

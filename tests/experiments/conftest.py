@@ -60,13 +60,23 @@ def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> S
     )
 
 
-def span_model(towns: SimpleNamespace, policy: str = "st-lemn", **options) -> StreamReader:
-    """An untrained model over slots of 6 words, which has views of every kind."""
+def span_model(
+    towns: SimpleNamespace, policy: str = "st-lemn", sentence: int = 0, **options
+) -> StreamReader:
+    """An untrained model over slots of 6 words, which has views of every kind.
+
+    Args:
+        towns: what `corpus` made.
+        policy: its name.
+        sentence: the width of vectors of slots that it sees too; 0 for none.
+        options: of the policy.
+    """
     keras.utils.set_random_seed(1)
     vectors = read_vectors(towns.vectors)
     words = Words(vectors.vocabulary, buckets=8)
-    view = ("hand", "words", "slot", "states")
-    reader = LiteReader(words.size, 8, 6, longest=3, units=4, view=view, slot=ARRIVAL)
+    view = ("hand", "words", "slot", "states", *(["sentence"] if sentence else []))
+    more = {"slot": ARRIVAL, "sentence": sentence, "products": 2}
+    reader = LiteReader(words.size, 8, 6, longest=3, units=4, view=view, **more)
     reader.set_table(vectors.table(words))
     known = WordList(words.vocabulary, words.buckets)
     known.set_idf(np.random.default_rng(0).random(tokens.IDF))

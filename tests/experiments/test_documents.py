@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lemn_tf.experiments import documents
+from lemn_tf.experiments.documents_words import ARRIVAL
 from lemn_tf.readers import BiDAF, LiteReader
 
 KINDS = {"kinds": (5, 7, 4), "words": 6}
@@ -38,12 +39,26 @@ def test_another_view_takes_the_weights_too(tmp_path):
         documents.load_weights(smaller, tmp_path / "reader.npz")
 
 
+def test_the_same_reader_with_another_view():
+    one = make("lite", 0, view=("hand", "slot"), slot=ARRIVAL)
+    other = documents.viewing(one, ("hand", "words", "slot", "sentence"), products=3)
+    for ours, theirs in zip(one.trainable_weights, other.trainable_weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    np.testing.assert_array_equal(one.table.numpy(), other.table.numpy())
+    assert other.products == 3
+    assert set(other.summary_parts) == {"hand", "words", "slot", "sentence"}
+
+
 def test_settings_say_what_is_wrong():
     given = {"qa": ("a",), "evidence": ("b",), "embeddings": "c"}
     with pytest.raises(ValueError, match="known are lite, bidaf"):
         documents.Settings(**given, reader="bert")
     with pytest.raises(ValueError, match="known are lemn, paper"):
         documents.Settings(**given, recipe="best")
+    with pytest.raises(ValueError, match="expected word vectors, or a run or preset"):
+        documents.Settings(**{**given, "embeddings": None})
+    with pytest.raises(ValueError, match="over the lite reader by our recipe"):
+        documents.Settings(**given, recipe="paper", minilm="folder")
     aware = documents.Settings(**given, question_aware=True).make_policy()
     assert aware.question_aware
     assert aware.skip

@@ -1,5 +1,7 @@
 """Policies over evidence: what they learn, and what memories are worth."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -58,6 +60,29 @@ def test_it_can_begin_with_a_regression(policy):
     for ids, document in zip(kept, unseen, strict=True):
         best = np.argsort(document.vectors @ weights, kind="stable")[:4]
         assert sorted(ids) == sorted(best)
+
+
+def test_a_weight_of_three_is_a_row_three_times():
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(30, 4)), random.normal(size=30)
+    often = np.r_[np.arange(30), np.arange(10), np.arange(10)]
+    weight = np.where(np.arange(30) < 10, 3.0, 1.0)
+    # The mean weight is 5/3, so that the penalty weighs as much as with 30 equal rows.
+    expected = policies.ridge_weights(x[often], y[often], ridge=2.0 * 5 / 3)
+    np.testing.assert_allclose(policies.ridge_weights(x, y, 2.0, weight), expected)
+
+
+def test_documents_with_more_weight_say_what_is_learned():
+    """In half of the documents a large first feature speaks for a slot, in the others against."""
+    ours, others = documents(16), documents(16, seed=1)
+    others = [dataclasses.replace(d, vectors=-d.vectors) for d in others]
+    for favoured, weights in ((ours, [9.0] * 16 + [1.0] * 16), (others, [1.0] * 16 + [9.0] * 16)):
+        memory = policies.make("s-lemn", 4, 4, units=8, hidden=8, skip=True)
+        policies.begin(memory.policy, ours + others, ridge=1.0, weights=np.array(weights))
+        kept = policies.kept_by(memory, ours + others)
+        shares = in_memory(kept[:16], ours), in_memory(kept[16:], others)
+        assert (shares[0] > shares[1] + 0.2) == (favoured is ours)
+        assert (shares[1] > shares[0] + 0.2) == (favoured is others)
 
 
 def test_worth_counts_the_answer_and_its_probability():

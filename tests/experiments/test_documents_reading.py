@@ -7,10 +7,15 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf.episode import by_question
+from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_reading
 from lemn_tf.experiments.documents_reading import Reading
+from lemn_tf.experiments.documents_words import words_of
+from lemn_tf.experiments.minilm import DIMENSIONS, Store
 from lemn_tf.pipelines import documents as files
+from lemn_tf.pipelines import spans
 from tests.experiments.conftest import span_model
+from tests.experiments.test_minilm import counted
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,43 @@ def test_a_policy_that_knows_the_question_reads_for_each(reading, model):
     np.testing.assert_allclose(
         [one.confidence for one in got], best.confidence.numpy().reshape(-1)[asked], rtol=1e-4
     )
+
+
+def test_vectors_of_slots_are_seen_by_the_policy_and_not_by_the_reader(towns, tmp_path):
+    model = span_model(towns, sentence=DIMENSIONS)
+    collection = files.read(towns.qa, towns.evidence)
+    words, idf = words_of(model)
+    layout = spans.Layout(slot_words=6, longest=6)
+    batches = list(spans.dataset(collection, words, 3, layout, idf=idf).map(evidence.with_arrival))
+    kept, codes = [], []
+    for number, encode in enumerate((counted, lambda texts: -counted(texts))):
+        store = Store(tmp_path / str(number), encode)
+        reading = Reading(model, collection, 3, store)
+        answered = reading.answer(model)
+        assert len(answered) == len(collection.questions)
+        codes.append([each.numpy() for _, each in reading._batches()])
+        batch = batches[0]
+        items = {**batch["items"], "sentence": store.of_batch(batch, collection)}
+        np.testing.assert_allclose(codes[-1][0], model.reader.encode(items), atol=1e-5)
+        kept.append([one.slot for one in answered])
+        seen = evidence.gather(model.reader, collection, words, idf, layout, False, store)
+        part = model.reader.summary_parts["sentence"]
+        row = int(np.flatnonzero(batch["document"] == 0)[0])
+        np.testing.assert_allclose(
+            seen[0].vectors[:, part], items["sentence"][row, : seen[0].slots], atol=1e-5
+        )
+    wide = model.reader.summary_width
+    for one, other in zip(*codes, strict=True):
+        np.testing.assert_array_equal(one[..., :-wide], other[..., :-wide])
+        assert not np.allclose(one[..., -wide:], other[..., -wide:])
+    assert kept[0] != kept[1]
+
+
+def test_a_folder_for_vectors_of_slots_is_asked_for(towns):
+    model = span_model(towns, sentence=DIMENSIONS)
+    reading = Reading(model, files.read(towns.qa, towns.evidence))
+    with pytest.raises(ValueError, match="expected a folder for them"):
+        reading.answer(model)
 
 
 def test_another_reader_is_refused(reading, towns):

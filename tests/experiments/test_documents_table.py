@@ -3,6 +3,7 @@
 import json
 import shutil
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -52,7 +53,14 @@ def side() -> table.Side:
         def __getitem__(self, index):
             return _Text()
 
-    return table.Side(Collection(), documents)
+    return table.Side(Collection(), documents, {"hand": slice(0, 1), "sentence": slice(1, 2)})
+
+
+def test_a_side_can_be_seen_in_parts():
+    one = side()
+    one.documents[0].vectors[:] = [3, 4]
+    assert one.seen(["sentence"])[0].vectors.tolist() == [[4]] * 12
+    assert one.seen(["sentence", "hand"])[0].vectors.tolist() == [[4, 3]] * 12
 
 
 def test_memories_that_hold_the_answer():
@@ -96,8 +104,11 @@ def test_cells_are_not_run_again_and_make_the_page(tmp_path):
 class _Quick:
     """The rows of a set, without what they stand for."""
 
-    def __init__(self, side, parts):
-        pass
+    views: ClassVar = {"": table.OWN}
+
+    def __init__(self, side, context):
+        if context:
+            self.views = {**self.views, "minilm-": (*table.OWN, "sentence")}
 
     def __getattr__(self, name):
         return lambda *arguments: {"in_memory": 0.0}
@@ -120,6 +131,14 @@ def test_one_seed_of_every_set_comes_before_the_next(tmp_path, monkeypatch):
     names = [line.split(":")[0] for line in told]
     assert len(set(names)) == len(names)
     assert names.index("rivers-0.2-im-lemn-seed0") < names.index("towns-10-aware-s-lemn-seed1")
+    assert not any("minilm" in name for name in names)
+    told.clear()
+    report.reproduce(model, ["towns"], tmp_path, 1, told.append, ["minilm"], tmp_path / "vectors")
+    assert [line.split(":")[0] for line in told] == [
+        f"towns-{size}-minilm-{policy}"
+        for policy in ("linear", "st-lemn-seed0", "s-lemn-seed0", "im-lemn-seed0")
+        for size in ("10", "0.2")
+    ]
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_there_is_a_card_and_no_talking(exported):
     assert "An agent with a bounded memory." in card
     assert "`action` is what to do" in card
     assert (exported / "assets.extra" / "tf_serving_warmup_requests").stat().st_size > 1000
-    with pytest.raises(ValueError, match="an agent that acts in a world, and not for talking"):
+    with pytest.raises(ValueError, match="an agent that acts in a world; it does not talk"):
         MemoryClient(exported)
 
 

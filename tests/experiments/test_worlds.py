@@ -59,5 +59,8 @@ def test_scores_are_of_the_world_that_the_agent_was_made_for():
     score = worlds.score_world(agent, "CartPole-v1", episodes=3, longest=5)
     assert (score["policy"], score["slots"], score["episodes"]) == ("fifo", 2, 3)
     assert score["return"] == 5.0
-    with pytest.raises(ValueError, match=r"the agent observes .*\(4,\).*; got Acrobot-v1, with"):
+    with pytest.raises(
+        ValueError,
+        match=r"float32 \[4\] and has 2 .*; got Acrobot-v1, with float32",
+    ):
         worlds.score_world(agent, "Acrobot-v1", episodes=1)

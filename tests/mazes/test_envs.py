@@ -31,6 +31,7 @@ def world():
         ("lemn/IMaze-v0", {"length": [5, 7], "indicator": "L"}),
         ("lemn/SingleIndicator-v0", {"count": 4, "split": "large", "seed": 2}),
         ("lemn/SingleIndicator-v0", {"maps": random_mazes(2), "camera": Camera(20, 20)}),
+        ("lemn/FarIndicator-v0", {"count": 2}),
     ],
 )
 def test_gymnasium_accepts_them(name, kwargs):
@@ -52,6 +53,13 @@ def test_lengths_and_maps_reach_the_world(tmp_path):
     assert set(env.world.limit) == {100}
     with pytest.raises(ValueError, match="train, test, large; got 'none'"):
         single_indicator_world(split="none")
+
+
+def test_the_far_indicator_is_beyond_a_corridor():
+    world = gymnasium.make("lemn/FarIndicator-v0", count=2, far=12).unwrapped.world
+    assert [maze.rows for maze in world.mazes] == [one.rows for one in random_mazes(2, far=12)]
+    assert world.limit.tolist() == [74, 74]
+    assert gymnasium.make("lemn/FarIndicator-v0", count=1).unwrapped.world.limit.tolist() == [130]
 
 
 def test_an_episode_that_wins_and_one_that_is_cut_off(world):

@@ -122,3 +122,18 @@ def test_statistics_of_large_match_the_original_maps():
 def test_colours_are_even():
     goals = [random_maze(seed).goal for seed in range(300)]
     assert 110 < goals.count("R") < 190
+
+
+@pytest.mark.parametrize("split", ["train", "large"])
+def test_a_far_indicator_changes_nothing_but_the_corridor(split):
+    for seed in range(5):
+        near, far = random_maze(seed, split), random_maze(seed, split, far=9)
+        row, column = near.indicator_cell
+        assert far.indicator_cell == (row, column + 9)
+        assert far.spawn == (row, column + 10)
+        assert goal_distance(far) == goal_distance(near) + 9
+        assert far.rows[row][column : column + 9] == "." * 9
+        for number, (a, b) in enumerate(zip(near.rows, far.rows, strict=True)):
+            assert len(b) == len(a) + 9
+            assert number == row or b.rstrip("+#") == a.rstrip("+#")
+        assert far.id == f"{near.id}-far-9"

@@ -104,6 +104,9 @@ def test_rules():
     assert default_rules(random_maze(3)) == Rules()
     assert default_rules(random_maze(3, "large")) == Rules(-0.02, 100)
     assert default_rules(imaze(200)).limit == 500
+    assert split_rules("test", far=25) == Rules(-0.02, 100)
+    for split in ("test", "large"):
+        assert default_rules(random_maze(3, split, far=7)) == split_rules(split, far=7)
     world = build([imaze(5), imaze(7)], [Rules(-1, 3), Rules(-2, 4)])
     assert world.limit.tolist() == [3, 4]
     assert world.reward[world.spawn[:, 0]].tolist() == [-1, -2]

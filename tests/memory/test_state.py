@@ -135,7 +135,7 @@ def test_what_is_no_item():
     good = item_of(3, 2)
     slot = tf.constant([0, 0])
     cases = [
-        (good["tokens"], ValueError, "nested as the memory's entries: expected .*got"),
+        (good["tokens"], ValueError, "nested like the memory's entries: expected .*got"),
         ({"tokens": good["tokens"]}, ValueError, "nested as"),
         ({**good, "tokens": tf.zeros([2, 2])}, TypeError, "must be int32; got float32"),
         ({**good, "tokens": tf.zeros([2, 3], tf.int32)}, ValueError, r"\(2, 2\); got \(2, 3\)"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from lemn_tf import retention
 from lemn_tf.navigation import worlds
 from lemn_tf.navigation.recipe import Recipe
 
@@ -107,6 +108,17 @@ def test_episodes_are_cut_where_asked():
     agent, life = small()
     short = worlds.Life(agent, life.envs, longest=2)(0)
     assert short.valid.numpy().sum(axis=1).tolist() == [2] * 4
+
+
+def test_a_policy_that_learns_begins_with_a_fair_sample(tmp_path):
+    agent, _ = small(hidden=3)
+    assert (agent.memory.policy.reservoir, agent.memory.policy.hidden) == (True, 3)
+    agent.save(tmp_path / "agent.keras")
+    again = keras.saving.load_model(tmp_path / "agent.keras")
+    assert (again.memory.policy.name, again.memory.policy.reservoir) == ("st-lemn", True)
+    assert again.with_memory("lifo").memory.policy.name == "lifo"
+    given = small(policy=retention.get("st-lemn"))[0]
+    assert not given.memory.policy.reservoir
 
 
 def test_worlds_that_are_none():

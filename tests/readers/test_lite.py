@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from lemn_tf.model import StreamReader
 from lemn_tf.readers import LiteReader, Reader
+from lemn_tf.readers.standards import Standards
 
 KINDS = {"kinds": (5, 7, 4), "words": 6}
 
@@ -50,15 +51,24 @@ def test_views(documents):
     codes = plain.encode(items)
     assert plain.vectors(codes).shape == [3, 7, plain.summary_width]
     summaries = plain.summary(items).numpy().reshape([-1, plain.summary_width])
-    plain.standardise(summaries)
+    plain.standardise(Standards.of(summaries))
     seen = plain.vectors(plain.encode(items)).numpy().reshape(summaries.shape)
     np.testing.assert_allclose(seen.mean(axis=0), 0.0, atol=1e-4)
     spread = summaries.std(axis=0) > 0.01
     np.testing.assert_allclose(seen.std(axis=0)[spread], 1.0, atol=1e-3)
+    more = make(view=("hand", "sentence"), sentence=2, products=2)
+    items = {**documents["items"], "sentence": items["slot"]}
+    summaries = more.summary(items).numpy().reshape([-1, more.summary_width])
+    standards = Standards.of(summaries, 2)
+    more.standardise(standards)
+    e = more.vectors(more.encode(items)).numpy()
+    np.testing.assert_allclose(e.reshape([len(summaries), -1]), standards(summaries), atol=1e-4)
     wide = make(view=("states",), view_units=3)
     assert wide.vectors(wide.encode(items)).shape == [3, 7, 6]
     with pytest.raises(ValueError, match="made of hand, words"):
         make(view=("feelings",))
+    with pytest.raises(ValueError, match="a view with 'sentence' needs the width"):
+        make(view=("sentence",))
 
 
 @pytest.mark.slow

@@ -116,7 +116,8 @@ def test_options_are_read_off_the_class():
 
     assert retention.find("fifo").options() == ()
     assert retention.find("im-lemn").options() == ("similarity", "skip")
-    assert retention.find("st-lemn").options() == ("units", "hidden", "shuffle", "skip")
+    spatial = ("units", "hidden", "shuffle", "skip", "reservoir")
+    assert retention.find("st-lemn").options() == spatial
     assert Further.options() == ("depth", "width")
     assert Closed.options() == ("depth",)
 
