@@ -53,7 +53,7 @@ format: $(READY) ## let ruff format and fix
 pictures: $(READY)  ## make the pictures of README and docs again
 	@mkdir -p build/pictures docs/pictures
 	$(BIN)/lemn data babi --variant noisy --episodes 400 --out build/pictures
-	$(BIN)/lemn compare babi-noisy-st-lemn-5 babi-noisy-st-lemn-10 --data build/pictures/noisy_train.txt --slots 3,5,7,10,20 --policies fifo,lru --figure docs/pictures/sizes.svg
+	$(BIN)/lemn compare babi-noisy-st-lemn-5 babi-noisy-st-lemn-10 babi-noisy-st-lemn-3to20 --data build/pictures/noisy_train.txt --slots 3,5,7,10,20 --policies fifo,lru --figure docs/pictures/sizes.svg
 	$(BIN)/lemn trace babi-noisy-st-lemn-5 --data build/pictures/noisy_test.txt --episode 39 --figure docs/pictures/life-lines.svg
 	$(BIN)/lemn play imaze-mqn-st-lemn-4 --length 9 --out docs/pictures/memory.gif
 	$(BIN)/lemn report babi-noisy-st-lemn-5 --data build/pictures/noisy_test.txt --out build/pictures/report.html

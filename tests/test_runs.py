@@ -37,6 +37,18 @@ def test_a_preset_answers(name, tmp_path):
     assert babi.score(model.with_policy("fifo"), path)["error_rate"] > result["error_rate"] + 4
 
 
+def test_one_preset_holds_with_few_slots_and_many(tmp_path):
+    pipeline.write_stories(
+        babi_generator.generate("noisy", 60, seed=4711), tmp_path / "stories.txt"
+    )
+    model = lemn_tf.from_preset("babi-noisy-st-lemn-3to20").model
+    errors = [
+        babi.score(model, tmp_path / "stories.txt", slots)["error_rate"] for slots in (3, 7, 20)
+    ]
+    assert errors[0] < 24
+    assert max(errors[1:]) < 2
+
+
 def test_a_damaged_config_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config\.json is damaged"):

@@ -140,7 +140,7 @@ def budget_curve(
     Args:
         curves: by name, pairs of slots and error in percent (`seeing.errors_by_size`).
         measure: what the error is.
-        trained: the number of slots each run was trained with; it is marked.
+        trained: the number of slots each run comes with; it is marked.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes = figure.add_subplot()

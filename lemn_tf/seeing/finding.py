@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,6 +58,7 @@ def find(
 def _load(run: str | os.PathLike) -> Any:
     """The model; one of your own with its loss, if known, which says what answers are worth."""
     if not runs.about(run).policy:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about its optimizer, which has nothing to do here
             return runs.load(run, compiled=True)
     return runs.load(run)

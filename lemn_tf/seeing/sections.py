@@ -114,7 +114,7 @@ def curves(found: Findings) -> str:
     cards = (
         "<div class='card grid'>"
         f"<figure>{_svg(figures.budget_curve(found.curves, measure, trained))}<figcaption>The same "
-        "policies with other numbers of slots. A ring marks the number a policy was trained with."
+        "policies with other numbers of slots. A ring marks the number a policy comes with."
         f"</figcaption></figure><div><h3>{_text(measure.capitalize())}, %</h3>{_sizes(found)}</div>"
         "</div>"
     )
