@@ -22,6 +22,7 @@ import os
 import platform
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent import futures
@@ -41,12 +42,13 @@ Way = tuple[Connect, int]
 
 
 def serve(path: str, pipe) -> None:
-    """The process of the server under test; ends when the pipe says so."""
+    """The process of the server under test, as `lemn serve` runs it; ends when the pipe says so."""
     from lemn_tf.export.server import Server
 
     with Server(path, port=0, rest_port=0) as server:
         pipe.send((server.port, server.rest_port))
-        pipe.recv()
+        threading.Thread(target=lambda: (pipe.recv(), server.stop()), daemon=True).start()
+        server.wait()
 
 
 def echo(pipe) -> None:

@@ -7,9 +7,9 @@ takes, in percent: of what `lemn evaluate` takes, and of what it takes once ever
 Then the memory that a trace of 100,000 items takes to write and ask.
 """
 
-import resource
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -83,13 +83,11 @@ def memory(folder: Path) -> None:
             ids = tuple(range(t - 5, t + 1)) if t >= 5 else (-1,) * (5 - t) + tuple(range(t + 1))
             yield Step(t, ids, (0.1, *[0.98] * 5), 0, 0.9, t >= 5, ids[1], f"item {t}")
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
     files.save(lines(), folder / "long.jsonl")
     told = files.read(folder / "long.jsonl").why(LONG - 100)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(
-        f"a trace of {LONG:,} items, written and asked ({told[:30]}...): {grown / 1e3:.1f} MB more"
-    )
+    _, most = tracemalloc.get_traced_memory()
+    print(f"a trace of {LONG:,} items, written and asked ({told[:30]}...): {most / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+LARGEST = 2**63 - 1
+"""The largest version: it travels as an int64."""
+
 
 def find_models(path: Path, name: str | None = None) -> dict[str, Path]:
     """The models under a folder.
@@ -22,7 +25,7 @@ def find_models(path: Path, name: str | None = None) -> dict[str, Path]:
     """
     path = path.resolve()
     if (path / "saved_model.pb").is_file():
-        default = path.parent.name if path.name.isdecimal() else path.name
+        default = path.parent.name if is_version(path.name) else path.name
         return {name or default: path}
     if versions(path):
         return {name or path.name: path}
@@ -38,13 +41,24 @@ def find_models(path: Path, name: str | None = None) -> dict[str, Path]:
     return {name: next(iter(found.values()))} if name else found
 
 
+def is_version(name: str) -> bool:
+    """Whether a folder may be that of a version: digits, and a number that fits into 64 bits.
+
+    Example:
+
+    >>> is_version("1"), is_version("9223372036854775808"), is_version("one")
+    (True, False, False)
+    """
+    return name.isascii() and name.isdecimal() and len(name) < 20 and int(name) <= LARGEST
+
+
 def versions(base: Path) -> dict[int, Path]:
     """Version to folder. A SavedModel given by itself is the only version, of its own number."""
     if (base / "saved_model.pb").is_file():
-        return {int(base.name) if base.name.isdecimal() else 1: base}
+        return {int(base.name) if is_version(base.name) else 1: base}
     if not base.is_dir():
         return {}
-    children = [child for child in base.iterdir() if child.name.isdecimal()]
+    children = [child for child in base.iterdir() if is_version(child.name)]
     return {int(child.name): child for child in children if (child / "saved_model.pb").is_file()}
 
 

@@ -95,11 +95,10 @@ COMMANDS: dict[str, Command] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors begin like all other messages of the command."""
+    """A parser whose errors are one line that begins like all other messages of the command."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(2, f"lemn: error: {message}\n")
+        self.exit(2, f"lemn: error: {message} ({self.prog} --help says more)\n")
 
 
 def parser() -> argparse.ArgumentParser:

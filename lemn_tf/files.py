@@ -10,9 +10,17 @@ import errno
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+
+def named(paths: Iterable[str | os.PathLike | None]) -> list[Path]:
+    """The paths that are not None; raises for an empty one, which would mean this very folder."""
+    given = [path for path in paths if path is not None]
+    if "" in given:
+        raise FileNotFoundError("expected a path to write to; got an empty one")
+    return [Path(path) for path in given]
 
 
 def room_for(*paths: str | os.PathLike | None) -> None:
@@ -24,7 +32,7 @@ def room_for(*paths: str | os.PathLike | None) -> None:
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] the folder for it is not there: 'no-such-folder/note.txt'
     """
-    for path in [Path(path) for path in paths if path is not None]:
+    for path in named(paths):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "expected a file, found a folder", str(path))
         if not path.parent.is_dir():
@@ -41,7 +49,7 @@ def place_for(*paths: str | os.PathLike | None) -> None:
     Traceback (most recent call last):
     NotADirectoryError: [Errno 20] expected a folder, found a file: ...
     """
-    for path in [Path(path) for path in paths if path is not None]:
+    for path in named(paths):
         there = next(one for one in (path, *path.absolute().parents) if one.exists())
         if not there.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "expected a folder, found a file", str(there))

@@ -99,11 +99,16 @@ def config(name: str | os.PathLike) -> dict:
     return parsed(path, path.read_text()) if path.is_file() else {}
 
 
-def load(name: str | os.PathLike) -> Any:
-    """A trained Keras model by the name of a preset, the folder of a run, or a `.keras` file."""
+def load(name: str | os.PathLike, compiled: bool = False) -> Any:
+    """A trained Keras model by the name of a preset, the folder of a run, or a `.keras` file.
+
+    Args:
+        name: one of these.
+        compiled: as it was compiled when it was saved; otherwise it is to be compiled again.
+    """
     path = find(name)
     try:
-        return _load_file(path)
+        return _load_file(path, compiled)
     except ModuleNotFoundError:  # of an extra that is not installed: nothing is wrong with the file
         raise
     except Exception as error:
@@ -190,7 +195,7 @@ def _parts(path: Path) -> str:
         raise ValueError(f"{path} is not a .keras file, or is damaged: {error}") from error
 
 
-def _load_file(path: Path) -> Any:
+def _load_file(path: Path, compiled: bool) -> Any:
     import keras
 
     # Keras knows a class once its module is imported, and a saved model names the modules of all
@@ -202,7 +207,7 @@ def _load_file(path: Path) -> Any:
             except ModuleNotFoundError as error:
                 if error.name != module:  # a class may have moved since, but an extra is missed
                     raise
-    return keras.saving.load_model(path, compile=False)
+    return keras.saving.load_model(path, compile=compiled)
 
 
 def save_small(model: Any, path: str | os.PathLike) -> None:

@@ -56,6 +56,23 @@ WRONG = [
     train world --env CartPole-v1 --import nosuch --out r
     train documents --qa nowhere --evidence . --embeddings nowhere --out r
     train documents --qa {__file__} --evidence . --embeddings {__file__} --policy nosuch --out r
+    train babi {STORIES} --slots 99999999999
+    train babi {STORIES} --seed 99999999999999999999
+    train babi {STORIES} --phases ,
+    train babi {STORIES} --competent 101
+    train babi --train {__file__} --valid {__file__} --out=
+    train maze --start-from babi-noisy-st-lemn-5 --out r
+    reproduce babi --cell nosuch
+    reproduce babi --presets {__file__}
+    reproduce documents babi-noisy-st-lemn-5 --sets .
+    reproduce documents documents-lite-st-lemn-10 --sets .
+    reproduce triviaqa --qa . --evidence . --embeddings {__file__}
+    sweep babi --param entropy=-1
+    sweep babi --param rollouts=0
+    sweep babi --param reward=nosuch
+    sweep babi --param units=2
+    sweep babi --param entropy=0.1 --cell nosuch
+    report babi-noisy-st-lemn-5 --data {__file__} --out=
     demo --policy nosuch
     demo --policy fifo
     bench train --policy nosuch
@@ -97,6 +114,8 @@ WRONG = [
     sweep babi --param policy=nosuch
     sweep babi --param slots=0
     export nowhere --out models/babi/1
+    export babi-noisy-st-lemn-5 --out models/babi/99999999999999999999
+    bench evaluate --shards 3 --batch 4
     serve --port none
     serve nowhere
     chat DIR
@@ -185,7 +204,9 @@ def test_help_and_version(capsys):
         (["train", "maze", "--env", "tower"], "invalid choice: 'tower'"),
         ([*TRAIN, "--recipe", "nix"], "invalid choice: 'nix'"),
         ([*TRAIN, "--reward", "nix"], "invalid choice: 'nix'"),
-        ([*TRAIN, "--phases", "reader"], "expected a whole number >= 1; got ''"),
+        ([*TRAIN, "--phases", "reader"], "expected NAME=EPISODES,...; got 'reader'"),
+        ([*TRAIN, "--phases", "reader=0"], "expected a whole number >= 1; got '0'"),
+        ([*TRAIN, "--slots", "65537"], "expected a whole number <= 65536; got '65537'"),
         (["bench", "sleep"], "invalid choice: 'sleep'"),
         (["demo", "--variant", "loud"], "invalid choice: 'loud'"),
         (["data", "babi", "--variant", "loud", "--out", "d"], "invalid choice: 'loud'"),
@@ -200,7 +221,10 @@ def test_a_typo(arguments, message, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert told.startswith("lemn: error: ")
+    assert message in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,20 @@ def test_public_names_have_docstrings(name):
             assert ast.get_docstring(node), f"{name}.{node.name} has no docstring"
 
 
+@pytest.mark.parametrize("name", list(MODULES))
+def test_autograph_translates_nothing(name):
+    """It would take seconds at the first call of a function, and there is nothing to translate."""
+    nodes = list(ast.walk(ast.parse(MODULES[name].read_text())))
+    told = {
+        node.func
+        for node in nodes
+        if isinstance(node, ast.Call) and "autograph" in {given.arg for given in node.keywords}
+    }
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "tf.function":
+            assert node in told, f"{name}, line {node.lineno}: expected autograph=False"
+
+
 @pytest.mark.parametrize("name", lemn_tf.__all__)
 def test_the_public_api_is_documented(name):
     value = getattr(lemn_tf, name)

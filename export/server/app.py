@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 import threading
@@ -111,12 +112,21 @@ class Server:
         self._stopped.set()
 
     def wait(self) -> None:
-        """Serves until SIGINT or SIGTERM comes or `stop` is called, then stops."""
+        """Serves until SIGINT or SIGTERM comes or `stop` is called, then stops.
+
+        Meanwhile the garbage collector leaves alone what is there now: TensorFlow and the models
+        are a million objects, and to look through them holds up all requests.
+        """
         asked = threading.Event()
-        with _on_signals(asked.set):
-            while not asked.is_set() and not self._stopped.is_set():
-                asked.wait(0.5)
-            self.stop()
+        gc.collect()
+        gc.freeze()
+        try:
+            with _on_signals(asked.set):
+                while not asked.is_set() and not self._stopped.is_set():
+                    asked.wait(0.5)
+                self.stop()
+        finally:
+            gc.unfreeze()
 
     def __enter__(self) -> Server:
         return self

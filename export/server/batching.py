@@ -6,8 +6,10 @@ that arrive meanwhile queue up, and the first of them takes all that fit togethe
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
 
 A call takes nearly as long for one row as for many, so a leader first waits until as many are there
-as were under way at the end of the last call: those who got an answer mostly ask again. It waits
-only while they keep coming. So one client sees no added delay, and 64 soon share every call.
+as were under way at the end of the last call, for those who got an answer mostly ask again; or half
+as many as the last leader waited for, if that is more, for on a busy machine they take their time.
+It waits only while they keep coming. So one client sees no added delay, and 64 soon share every
+call.
 
 A request comes on a thread of its own, which sleeps until there is a result, or from an event loop,
 which is told of all results of a call at once: to wake many threads costs more than a call.
@@ -35,6 +37,7 @@ from lemn_tf.export.tensors import Arrays
 _LARGE = 2048  # rows times steps from which a request runs alone
 _MOST_LANES = 64
 _PATIENCE = 8  # a leader waits for company at most this many times, each as long as a call takes
+_KEPT = 0.5  # of the requests that were expected, if fewer came
 _SHORTEST, _LONGEST = 0.004, 0.01  # seconds; a call counts as at least and at most this long
 
 
@@ -204,7 +207,8 @@ class Lane:
         finally:
             with self._lock:
                 fit = self.batch_rows // max(first.rows, 1)
-                self._expected = min(len(group) + len(self.queue), fit)
+                here = len(group) + len(self.queue)
+                self._expected = min(max(here, int(_KEPT * self._expected)), fit)
                 heir = self.queue.popleft() if self.queue else None
                 self.busy = heir is not None
                 if heir is not None:

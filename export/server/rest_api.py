@@ -20,7 +20,7 @@ from tensorflow_serving.apis import (
     model_pb2,
 )
 
-from lemn_tf.export import json_tensors
+from lemn_tf.export import folders, json_tensors
 from lemn_tf.export.errors import Code, ServingError, invalid, shorten
 from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.server import grpc_api, metrics
@@ -38,7 +38,6 @@ _POST = re.compile(_WHICH + r":(classify|regress|predict)", re.IGNORECASE)
 _GET = re.compile(_WHICH + r"(/metadata)?", re.IGNORECASE)
 _SMALL = 1 << 14  # bytes of a body that is read on the event loop
 _FEW = 1 << 12  # elements of an answer that is written there
-_LARGEST_VERSION = 2**63 - 1
 
 
 class RestApi:
@@ -210,8 +209,8 @@ def _note(version: Version, signature: LoadedSignature, batch: int) -> str:
 
 def _wanted(match: re.Match) -> tuple[str, int | None, str]:
     version = int(match[2]) if match[2] else None
-    if version is not None and version > _LARGEST_VERSION:
-        raise invalid(f"the version must be at most {_LARGEST_VERSION}; got {shorten(match[2])}")
+    if version is not None and version > folders.LARGEST:
+        raise invalid(f"the version must be at most {folders.LARGEST}; got {shorten(match[2])}")
     return unquote(match[1]), version, unquote(match[3] or "")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from lemn_tf.commands.common import usable, whole_number
+from lemn_tf.commands.common import slot_count, usable, whole_number
 from lemn_tf.recipes import check_shards
 
-TRAINED = 64
-"""Episodes in a batch when training is measured."""
+
+def batch_size(arguments: argparse.Namespace) -> int:
+    """Episodes at a time; training has smaller batches."""
+    return arguments.batch or (64 if arguments.what == "train" else 256)
 
 
 class Bench:
@@ -21,7 +23,7 @@ class Bench:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("what", choices=("train", "evaluate", "observe"))
         parser.add_argument("--policy", default="st-lemn", help="retention policy")
-        parser.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
+        parser.add_argument("--slots", type=slot_count, default=5, help="N in the paper")
         parser.add_argument("--batch", type=whole_number(1), help="episodes at a time")
         parser.add_argument("--shards", type=whole_number(1), default=2, help="cores to use")
         parser.add_argument("--seconds", type=whole_number(1), default=10, help="to measure for")
@@ -30,14 +32,14 @@ class Bench:
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises unless the policy is known and can do what is measured."""
         usable(arguments.policy)
-        if arguments.what == "train":
-            check_shards(arguments.shards, arguments.batch or TRAINED)
+        if arguments.what != "observe":
+            check_shards(arguments.shards, batch_size(arguments))
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.experiments import speed
 
-        size = arguments.batch or (TRAINED if arguments.what == "train" else 256)
-        memory, seconds = (arguments.policy, arguments.slots), arguments.seconds
+        size, seconds = batch_size(arguments), arguments.seconds
+        memory = (arguments.policy, arguments.slots)
         if arguments.what == "observe":
             result = speed.of_observing(*memory, size, seconds)
         elif arguments.what == "train":

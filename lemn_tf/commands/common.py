@@ -12,15 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lemn_tf import retention
-from lemn_tf.files import room_for
+from lemn_tf.files import place_for, room_for
 
 if TYPE_CHECKING:
     from lemn_tf.experiments.cells import C, Table
     from lemn_tf.experiments.scheduling import Scheduler
 
 
-def whole_number(least: int):
-    """An argparse type: an integer of at least `least`."""
+MOST = 2**31 - 1
+"""The largest number that is taken where no other limit is meant, such as of a seed."""
+MOST_SLOTS = 1 << 16
+"""The largest memory: a policy scores all slots at each step."""
+
+
+def whole_number(least: int, most: int = MOST):
+    """An argparse type: an integer of at least `least` and at most `most`."""
 
     def convert(text: str) -> int:
         try:
@@ -29,15 +35,20 @@ def whole_number(least: int):
             number = None
         if number is None or number < least:
             raise argparse.ArgumentTypeError(f"expected a whole number >= {least}; got {text!r}")
+        if number > most:
+            raise argparse.ArgumentTypeError(f"expected a whole number <= {most}; got {text!r}")
         return number
 
     return convert
 
 
-def whole_numbers(least: int):
+def whole_numbers(least: int, most: int = MOST):
     """An argparse type: integers of at least `least`, separated by commas."""
-    one = whole_number(least)
+    one = whole_number(least, most)
     return lambda text: [one(part) for part in text.split(",")]
+
+
+slot_count, slot_counts = whole_number(1, MOST_SLOTS), whole_numbers(1, MOST_SLOTS)
 
 
 def amount(text: str) -> float:
@@ -59,6 +70,14 @@ def given(arguments: argparse.Namespace, names: Iterable[str] | type) -> dict[st
     return {name: value for name, value in values.items() if value is not None}
 
 
+def percent(text: str) -> float:
+    """An argparse type: a number from 0 to 100."""
+    number = amount(text)
+    if number > 100:
+        raise argparse.ArgumentTypeError(f"expected a number of percent; got {text!r}")
+    return number
+
+
 def refuse(arguments: argparse.Namespace, names: Sequence[str], meant_for: str) -> None:
     """Raises if one of these options was given although it is meant for something else."""
     given = [name for name in names if getattr(arguments, name) is not None]
@@ -72,20 +91,20 @@ VARIANTS = ("original", "noisy", "large")
 """The stories that can be generated, as `lemn_tf.pipelines.babi_generator` has them."""
 
 
-def there(*paths: str | None) -> None:
+def there(*paths: str | os.PathLike | None) -> None:
     """Raises unless each file that is not None exists and can be read."""
     for path in paths:
         if path is not None:
             open(path, "rb").close()
 
 
-def folders(*paths: str | None) -> None:
+def folders(*paths: str | os.PathLike | None) -> None:
     """Raises unless each folder that is not None exists and can be read."""
     for path in paths:
         if path is not None:
             if not os.path.exists(path):
                 raise FileNotFoundError(f"{path}: expected a folder, found nothing there")
-            os.scandir(path).close()
+            os.scandir(os.fspath(path)).close()
 
 
 def figure_for(path: str | None) -> None:
@@ -156,12 +175,27 @@ def scheduler_for(arguments: argparse.Namespace, out: str | os.PathLike) -> Sche
     return RayTasks(arguments.ray, arguments.jobs or os.cpu_count() or 1, programs)
 
 
+def the_cell(cells: Sequence[C], name: str) -> C:
+    """The cell of this name."""
+    for cell in cells:
+        if cell.name == name:
+            return cell
+    raise ValueError(f"--cell: none of those that were asked for is called {name!r}")
+
+
+def check_table(cells: Sequence[C] | None, arguments: argparse.Namespace) -> None:
+    """Raises unless there is such a cell, if one is asked for, and room for what is written."""
+    if getattr(arguments, "cell", None) is not None:
+        the_cell(cells or (), arguments.cell)
+    place_for(*(getattr(arguments, name, None) for name in ("out", "results", "presets")))
+
+
 def run_table(
     table: Table[C], cells: Sequence[C], arguments: argparse.Namespace, report: Callable[[], None]
 ) -> int | None:
     """Runs what has no result yet, or the one cell asked for; then writes the report."""
-    if arguments.cell:
-        table.run_cell(next(cell for cell in cells if cell.name == arguments.cell))
+    if arguments.cell is not None:
+        table.run_cell(the_cell(cells, arguments.cell))
         return None
     failed: list[str] = []
     if not arguments.report_only:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lemn_tf.commands.common import VARIANTS, usable, whole_number
+from lemn_tf.commands.common import VARIANTS, slot_count, usable, whole_number
 from lemn_tf.commands.evaluate import table
 from lemn_tf.commands.report import write_report
 from lemn_tf.files import place_for
@@ -29,7 +29,7 @@ class Demo:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--variant", choices=VARIANTS, default="noisy", help="which stories")
-        parser.add_argument("--slots", type=whole_number(1), default=5, help="N in the paper")
+        parser.add_argument("--slots", type=slot_count, default=5, help="N in the paper")
         parser.add_argument("--policy", default="st-lemn", help="retention policy, one that learns")
         parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything")
         parser.add_argument(

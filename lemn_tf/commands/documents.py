@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lemn_tf import runs
-from lemn_tf.commands.common import folders, given, there, usable, whole_number, words
+from lemn_tf.commands.common import (
+    folders,
+    given,
+    slot_count,
+    there,
+    usable,
+    whole_number,
+    words,
+)
 from lemn_tf.files import place_for
 
 if TYPE_CHECKING:
@@ -59,7 +67,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache", metavar="DIR", help=encoded)
     add("--reader", choices=("lite", "bidaf"), default="lite", help="reader")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    add("--slots", type=slot_count, default=10, help="N in the paper")
     aware = "the policy knows the question from the beginning"
     add("--question-aware", action="store_true", help=aware)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
@@ -211,9 +219,12 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_reproduce(arguments: argparse.Namespace) -> None:
-    """Raises unless the run answers questions and the sets are there."""
-    runs.check_reader(arguments.run)
-    folders(*arguments.sets)
+    """Raises unless the run answers questions about documents and the sets are there."""
+    if not runs.check_reader(arguments.run).documents:
+        raise ValueError(f"{arguments.run} does not read documents: expected a model that does")
+    for one in arguments.sets:
+        there(*(Path(one) / "qa" / f"wikipedia-{side}.json" for side in ("train", "dev")))
+        folders(Path(one) / "evidence")
 
 
 def run_reproduce(arguments: argparse.Namespace) -> None:
@@ -236,7 +247,7 @@ def add_triviaqa_arguments(parser: argparse.ArgumentParser) -> None:
     rows = "policies, e.g. fifo,overlap,st-lemn,st-lemn-aware (default: all)"
     add("--rows", type=words, metavar="NAMES", help=rows)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
-    add("--slots", type=whole_number(1), default=10, help="N in the paper")
+    add("--slots", type=slot_count, default=10, help="N in the paper")
     add("--updates", type=whole_number(1), default=20_000, help="of the reader, 32 questions each")
     add("--epochs", type=whole_number(1), default=3, help="of each policy, over all documents")
     add("--cache", metavar="DIR", help="folder to keep encoded documents in (TFRecord)")
@@ -250,7 +261,7 @@ def check_triviaqa(arguments: argparse.Namespace) -> None:
     for row in arguments.rows or ():
         usable(row.removesuffix("-aware"), documents=True)
     folders(arguments.qa, arguments.evidence)
-    there(arguments.embeddings)
+    there(Path(arguments.qa) / "wikipedia-train.json", arguments.embeddings)
 
 
 def run_triviaqa(arguments: argparse.Namespace) -> None:

@@ -16,10 +16,11 @@ from lemn_tf.commands.common import (
     figure_for,
     refuse,
     run_table,
+    slot_count,
+    slot_counts,
     there,
     usable,
     whole_number,
-    whole_numbers,
     words,
 )
 from lemn_tf.files import room_for
@@ -40,7 +41,7 @@ class Evaluate:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN", help="folder of a run, .keras file, or preset")
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
-        parser.add_argument("--slots", type=whole_number(1), help="another size of the memory")
+        parser.add_argument("--slots", type=slot_count, help="another size of the memory")
         parser.add_argument("--policy", help="another policy, over the same reader or agent")
         add_store_questions(parser)
         parser.add_argument(
@@ -156,7 +157,7 @@ class Compare:
         parser.add_argument("--data", metavar="F", help="stories, bAbI's format")
         documents.add_arguments(parser.add_argument_group("for readers of documents"))
         parser.add_argument(
-            "--slots", type=whole_numbers(1), help="e.g. 5,10 (default: as the first run has)"
+            "--slots", type=slot_counts, help="e.g. 5,10 (default: as the first run has)"
         )
         parser.add_argument(
             "--policies",

@@ -71,8 +71,10 @@ class Export:
 
 def place(text: str) -> Path:
     """An argparse type: DIR/NAME/VERSION with a number for the version, as TF Serving wants it."""
+    from lemn_tf.export.folders import is_version
+
     path = Path(text)
-    if not path.name.isdecimal() or not path.absolute().parent.name:
+    if not is_version(path.name) or not path.absolute().parent.name:
         raise argparse.ArgumentTypeError(
             f"expected DIR/NAME/VERSION with a number for the version, e.g. models/babi/1; "
             f"got {text!r}"

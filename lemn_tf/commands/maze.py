@@ -19,6 +19,7 @@ from lemn_tf.commands.common import (
     amount,
     given,
     refuse,
+    slot_count,
     there,
     usable,
     whole_number,
@@ -114,7 +115,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add_far(parser)
     parser.add_argument("--reader", choices=READERS, default="mqn")
     parser.add_argument("--policy", default="st-lemn", help="retention policy")
-    parser.add_argument("--slots", type=whole_number(1), help="N in the paper (4; mazes 5)")
+    parser.add_argument("--slots", type=slot_count, help="N in the paper (4; mazes 5)")
     parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
     parser.add_argument("--hidden", type=whole_number(1), help="width of h (default a quarter)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
@@ -141,7 +142,9 @@ def check_train(arguments: argparse.Namespace) -> None:
     if random and arguments.generated == 0 and not (arguments.maps or arguments.large):
         raise ValueError("expected maps to train on: a file, or a number to generate")
     if arguments.start_from:
-        runs.find(arguments.start_from)
+        cls = runs.about(arguments.start_from).cls
+        if cls != "Navigator":
+            raise ValueError(f"{arguments.start_from} is a {cls}: expected a maze agent")
 
 
 def run_train(arguments: argparse.Namespace) -> None:

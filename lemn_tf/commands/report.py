@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lemn_tf import runs
-from lemn_tf.commands.common import whole_numbers
+from lemn_tf.commands.common import slot_counts
 from lemn_tf.commands.trace import add_data_arguments, check_shown, subject_of
 
 
@@ -27,7 +27,7 @@ class Report:
         parser.add_argument("runs", metavar="RUN", nargs="+", help="runs, model files or presets")
         add_data_arguments(parser)
         sizes = "sizes of memory for the budget curve (default some around the first run's)"
-        parser.add_argument("--slots", type=whole_numbers(1), help=sizes)
+        parser.add_argument("--slots", type=slot_counts, help=sizes)
         parser.add_argument("--out", required=True, metavar="F", help="the .html to write")
 
     def check(self, arguments: argparse.Namespace) -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lemn_tf.commands import documents, maze_reproduce, world
-from lemn_tf.commands.common import add_table_arguments, folders, run_table, whole_number, words
-from lemn_tf.experiments.babi_cells import ROWS, plan
-from lemn_tf.files import place_for
+from lemn_tf.commands.common import (
+    add_table_arguments,
+    check_table,
+    folders,
+    run_table,
+    whole_number,
+    words,
+)
+from lemn_tf.experiments.babi_cells import ROWS, BabiCell, plan
 
 
 class Reproduce:
@@ -45,19 +53,18 @@ class Reproduce:
 
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if there are no such rows or columns, or something to read from is missing."""
-        checks = {
+        checks: dict[str, Callable[[argparse.Namespace], Sequence[Any] | None]] = {
             "babi": self._check_babi,
             "maze": maze_reproduce.cells_of,
             "worlds": world.cells_of,
             "documents": documents.check_reproduce,
             "triviaqa": documents.check_triviaqa,
         }
-        checks[arguments.task](arguments)
-        place_for(arguments.results, getattr(arguments, "out", None))
+        check_table(checks[arguments.task](arguments), arguments)
 
-    def _check_babi(self, arguments: argparse.Namespace) -> None:
+    def _check_babi(self, arguments: argparse.Namespace) -> list[BabiCell]:
         folders(arguments.data)
-        plan(arguments.rows, arguments.columns, arguments.seeds)
+        return plan(arguments.rows, arguments.columns, arguments.seeds)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         tasks = {

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from lemn_tf.commands.common import (
     VARIANTS,
     add_scheduling_arguments,
+    check_table,
     folders,
     run_table,
     whole_number,
 )
 from lemn_tf.commands.train import lengths
 from lemn_tf.experiments import babi_grid
-from lemn_tf.files import place_for
 
 
 def varied(text: str) -> tuple[str, list[str]]:
@@ -62,9 +62,10 @@ class Sweep:
     def check(self, arguments: argparse.Namespace) -> None:
         """Raises if there are no such settings, or nothing can be trained with them."""
         folders(arguments.data)
-        place_for(arguments.out)
-        for cell in combined(arguments.param, arguments.seeds):
+        cells = combined(arguments.param, arguments.seeds)
+        for cell in cells:
             cell.check(arguments.phases)
+        check_table(cells, arguments)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from lemn_tf.experiments import babi_sweep, babi_table

@@ -12,10 +12,12 @@ from lemn_tf.commands import documents, maze, world
 from lemn_tf.commands.common import (
     amount,
     given,
+    percent,
+    slot_count,
+    slot_counts,
     there,
     usable,
     whole_number,
-    whole_numbers,
     words,
 )
 from lemn_tf.experiments.babi_settings import BabiSettings
@@ -33,6 +35,8 @@ OF_POLICIES = ("hidden", "shuffle")
 def lengths(text: str) -> dict[str, int]:
     """An argparse type: "reader=24000,polish=40000" as a dict."""
     pairs = [pair.partition("=") for pair in words(text)]
+    if not pairs or not all(equals for _, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"expected NAME=EPISODES,...; got {text!r}")
     return {name.strip(): whole_number(1)(number) for name, _, number in pairs}
 
 
@@ -106,9 +110,9 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     add("--train", required=True, metavar="F", help="stories to train on")
     add("--valid", required=True, metavar="F", help="stories for choosing the best weights")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=5, help="N in the paper")
+    add("--slots", type=slot_count, default=5, help="N in the paper")
     drawn = "sizes of the memory, such as 3,5,7,10,20: each update of the policy draws one of them"
-    add("--sizes", type=whole_numbers(1), default=(), metavar="N,N,...", help=drawn)
+    add("--sizes", type=slot_counts, default=(), metavar="N,N,...", help=drawn)
     add("--recipe", choices=("lemn", "paper"), default="lemn", help="ours, or the paper's")
     trainers = ("a2c", "hindsight", "both")
     add("--trainer", choices=trainers, help="what trains the policy; default the recipe's")
@@ -125,7 +129,7 @@ def add_babi_arguments(parser: argparse.ArgumentParser) -> None:
     width = "d in the paper; default 20, and 50 if that is too narrow for the reader"
     add("--units", type=whole_number(4), help=width)
     enough = "percent of wrong answers with everything in memory from which another reader is tried"
-    add("--competent", type=amount, default=5.0, help=f"{enough}; 0 for never (%(default)s)")
+    add("--competent", type=percent, default=5.0, help=f"{enough}; 0 for never (%(default)s)")
     add("--hidden", type=whole_number(1), help="width of h (default d/4)")
     add("--shuffle", action="store_true", help="the appendix's ablation")
     add("--store-questions", action="store_true", help="questions enter the stream too")

@@ -23,6 +23,7 @@ from lemn_tf.commands.common import (
     given,
     refuse,
     run_table,
+    slot_count,
     usable,
     whole_number,
     words,
@@ -43,7 +44,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add_import(parser)
     add("--reader", choices=("mqn", "frmqn", "lstm"), default="mqn", help="lstm reads no memory")
     add("--policy", default="st-lemn", help="retention policy")
-    add("--slots", type=whole_number(1), default=4, help="N in the paper")
+    add("--slots", type=slot_count, default=4, help="N in the paper")
     add("--units", type=whole_number(4), default=64, help="width of context, keys and values")
     add("--width", type=whole_number(1), default=32, help="what a policy sees")
     add("--hidden", type=whole_number(1), help="width of h (default a quarter)")

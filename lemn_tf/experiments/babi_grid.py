@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +16,12 @@ LENGTH = "episodes"
 """The parameter that stands for the episodes that train the policy."""
 FIXED = ("train", "valid", "seed", "episodes", "changes", "reader_from", "driver", "roles")
 """Settings that a sweep does not vary."""
+LEAST = {"units": 4} | dict.fromkeys(
+    ("slots", "at_most", "hidden", "window", "batch_size", "rollouts", "episodes", "wider"), 1
+)
+"""The least value of a parameter where it is not 0."""
+CHOICES = {"reward": ("sign", "probability")}
+"""Names that a parameter may have as its value, where nothing else checks them."""
 NO_CHANGE = ("name", "episodes", "objectives", "keep_share")
 """What a sweep does not vary in a phase."""
 
@@ -47,15 +52,25 @@ def parsed(name: str, text: str) -> Value:
     try:
         if "bool" in kinds:
             return {"true": True, "false": False}[text.lower()]
-        if "int" in kinds:
-            return int(text)
-        if "float" in kinds and math.isfinite(float(text)):
-            return float(text)
-    except (ValueError, KeyError):
+        if "int" in kinds or "float" in kinds:
+            return _number(name, text, int if "int" in kinds else float)
+    except KeyError:
         pass
-    if "str" in kinds and text:
+    if "str" in kinds and text in CHOICES.get(name, (text or None,)):
         return text
-    raise ValueError(f"{name}: expected {known[name]}, got {text!r}")
+    expected = " or ".join(CHOICES.get(name, (known[name],)))
+    raise ValueError(f"{name}: expected {expected}, got {text!r}")
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
+    least = LEAST.get(name, 0)
+    try:
+        number = kind(text)
+    except ValueError:
+        number = -1
+    if not least <= number < 2**31:
+        raise ValueError(f"{name}: expected {kind.__name__} of at least {least}, got {text!r}")
+    return number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +115,6 @@ class SweepCell:
         settings = self.settings("", "", lengths)
         if retention.facts(settings.policy).clairvoyant:
             raise ValueError(f"{settings.policy} goes by labels: expected another policy")
-        if settings.slots < 1:
-            raise ValueError(f"{self.label}: expected at least one slot")
         for phase in settings.phases():
             if phase.batch_size % phase.rollouts:
                 raise ValueError(f"{self.label}: rollouts do not divide {phase.batch_size}")

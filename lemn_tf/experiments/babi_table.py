@@ -19,16 +19,12 @@ FILES = ("train", "valid", "reader_from")
 """The settings that are paths."""
 
 
-VARIANTS = ("original", "noisy", "large")
-"""The kinds of stories."""
-
-
 def prepare(folder: Path, variant: str, given: str | Path | None = None) -> None:
     """Puts the files of stories of one kind, `VARIANT_{train,valid,test}.txt`, into a folder.
 
     Args:
         folder: made if missing.
-        variant: one of `VARIANTS`.
+        variant: one of `babi_generator.VARIANTS`.
         given: a folder with files of the same names; those that it lacks are generated.
     """
     for number, (split, size) in enumerate({"train": 1800, "valid": 200, "test": 1000}.items()):
@@ -94,7 +90,7 @@ class BabiTable(Table[BabiCell]):
         Args:
             given: a folder with files of the same names; those that it lacks are generated.
         """
-        for variant in VARIANTS:
+        for variant in babi_generator.VARIANTS:
             prepare(self.out / "data", variant, given)
 
     def settings(self, cell: BabiCell) -> babi.BabiSettings:

@@ -19,7 +19,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from lemn_tf.entries import Entry
 from lemn_tf.files import write_atomically
@@ -155,7 +155,7 @@ def budget_curve(
     axes.set(xlabel="slots", ylabel=f"{measure}, %")
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _tidy(axes)
+    _tidy(figure, axes)
     return figure
 
 
@@ -187,7 +187,9 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         return None
     axes.set(xlabel=f"{unit} seen", ylabel="validation error, %")
     axes.set_ylim(bottom=0)
-    _tidy(axes)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _tidy(figure, axes)
     return figure
 
 
@@ -219,10 +221,12 @@ def styles(names: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _tidy(axes: Any) -> None:
+def _tidy(figure: Figure, axes: Any) -> None:
+    """A light grid, and a legend above, where it hides no line."""
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+    lines = [line for line in axes.lines if line.get_label()[0] != "_"]
+    figure.legend(handles=lines, loc="outside upper left", ncols=2, frameon=False, fontsize=9)
 
 
 def png(figure: Figure, dpi: int = 110) -> bytes:

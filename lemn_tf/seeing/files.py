@@ -71,7 +71,7 @@ def to_json(line: Line) -> str:
     """
     told: dict[str, Any] = {}
     for name, value in vars(line).items():
-        unsaid = value is None or value in ("", (), {}) or (name == "episode" and not value)
+        unsaid = value is None or value in ("", ()) or (name == "episode" and not value)
         if not unsaid:
             told["question" if name == "number" else name] = _rounded(value)
         if name == "slot" and isinstance(line, Step):
@@ -94,8 +94,9 @@ def from_json(told: dict[str, Any]) -> Line:
     }
     given.pop("evicted", None)
     if "question" in given:
-        costs = {int(item): cost for item, cost in given.pop("costs", {}).items()}
-        return Asked(number=given.pop("question"), costs=costs, **given)
+        if "costs" in given:
+            given["costs"] = {int(item): cost for item, cost in given["costs"].items()}
+        return Asked(number=given.pop("question"), **given)
     return Step(**given)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.navigation.agent import MemoryAgent
@@ -28,7 +30,7 @@ def find(
         store_questions: whether questions enter the stream; None as the run was trained.
     """
     name = os.fspath(run)
-    model = runs.load(run)
+    model = _load(run)
     if isinstance(model, MemoryAgent):
         from lemn_tf.navigation.navigator import Navigator  # needs an extra
         from lemn_tf.seeing.subjects_mazes import MazeSubject
@@ -50,3 +52,11 @@ def find(
         return OwnSubject(model, *samples(data), name=name, data=os.path.basename(data))
     stored = runs.config(run).get("store_questions", False)
     return TextSubject(model, data, name, stored if store_questions is None else store_questions)
+
+
+def _load(run: str | os.PathLike) -> Any:
+    """The model; one of your own with its loss, if known, which says what answers are worth."""
+    if not runs.about(run).policy:
+        with contextlib.suppress(ValueError):
+            return runs.load(run, compiled=True)
+    return runs.load(run)

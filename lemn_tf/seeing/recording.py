@@ -184,15 +184,15 @@ def questions_of(seen: Seen, words: Words, row: int) -> Iterator[Asked]:
             expected=words.get("expected", row, q),
             right=None if right is None else bool(right),
             probability=None if probability is None else float(probability),
-            support=tuple(int(one) for one in support if one >= 0),
+            support=tuple(dict.fromkeys(int(one) for one in support if one >= 0)),
             costs=_costs(seen, row, q),
         )
 
 
-def _costs(seen: Seen, row: int, q: int) -> dict[int, float]:
+def _costs(seen: Seen, row: int, q: int) -> dict[int, float] | None:
     """What each dropped item would have added to the probability of the right answer."""
     if seen.flipped is None or seen.probability is None:
-        return {}
+        return None
     gains = seen.flipped[row, q] - seen.probability[row, q]
     gone = set(range(int(seen.ask_at[row, q]))) - set(seen.kept[row, q].tolist())
     return {item: float(gains[item]) for item in sorted(gone) if gains[item] > MATTERS}

@@ -55,6 +55,8 @@ class Verdict:
         lives: how long items stayed, by kind; for an item still there at the end, until then.
         needed, found: how many items questions needed, and how many of them were in memory.
         questions, wrong: how many were asked, and answered wrong.
+        examined: how many of them were examined in hindsight.
+        known: whether it is known what questions needed, by labels or by hindsight.
     """
 
     drops: tuple[Drop, ...]
@@ -63,6 +65,8 @@ class Verdict:
     found: int
     questions: int
     wrong: int
+    examined: int
+    known: bool
 
     @property
     def recall(self) -> float | None:
@@ -75,18 +79,19 @@ class Verdict:
         return tuple(sorted((d for d in self.drops if d.needed), key=lambda d: -d.cost))
 
     @property
-    def cost(self) -> float:
-        """Answer probability lost to drops, for each question."""
-        return sum(drop.cost for drop in self.drops) / max(self.questions, 1)
+    def cost(self) -> float | None:
+        """Answer probability lost to drops, for each question; None if none was examined."""
+        lost = sum(drop.cost for drop in self.drops)
+        return round(lost / self.examined, 4) if self.examined else None
 
     def summary(self) -> dict[str, Any]:
         """The numbers: `drops`, `regretted`, `recall`, `cost`, `error`, and the mean `lives`."""
         means = {kind: round(statistics.fmean(ages), 1) for kind, ages in self.lives.items()}
         return {
             "drops": len(self.drops),
-            "regretted": len(self.regretted),
+            "regretted": len(self.regretted) if self.known else None,
             "recall": self.recall,
-            "cost": round(self.cost, 4),
+            "cost": self.cost,
             "error": round(100 * self.wrong / max(self.questions, 1), 3),
             "lives": means,
         }
@@ -118,18 +123,21 @@ def judge(traces: Iterable[Trace]) -> Verdict:
     """
     drops: list[Drop] = []
     lives: dict[str, list[int]] = {}
-    needed = found = questions = wrong = 0
+    needed = found = questions = wrong = examined = 0
+    known = False
     for episode, trace in enumerate(traces):
         steps, asked = list(trace.steps()), list(trace.questions())
         drops += _drops(episode, steps, asked)
         for kind, age in _ages(steps, {one for question in asked for one in question.support}):
             lives.setdefault(kind, []).append(age)
         needed += sum(len(question.support) for question in asked)
-        found += sum(len(question.support) - len(question.missed) for question in asked)
+        found += sum(one in question.ids for question in asked for one in question.support)
         questions += sum(question.right is not None for question in asked)
         wrong += sum(question.right is False for question in asked)
+        examined += sum(question.costs is not None for question in asked)
+        known = known or any(question.examined for question in asked)
     told = {kind: tuple(ages) for kind, ages in sorted(lives.items())}
-    return Verdict(tuple(drops), told, needed, found, questions, wrong)
+    return Verdict(tuple(drops), told, needed, found, questions, wrong, examined, known)
 
 
 def _drops(episode: int, steps: list[Step], asked: list[Asked]) -> list[Drop]:
@@ -150,7 +158,7 @@ def _drops(episode: int, steps: list[Step], asked: list[Asked]) -> list[Drop]:
                 keep=step.keep_of(item),
                 needed=tuple(question.number for question in later),
                 wrong=sum(question.right is False for question in later),
-                cost=sum(q.costs.get(item, 0.0) for q in asked if q.at > step.t),
+                cost=sum((q.costs or {}).get(item, 0.0) for q in asked if q.at > step.t),
             )
         )
     return made

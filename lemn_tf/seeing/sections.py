@@ -17,20 +17,21 @@ def _text(value: Any) -> str:
 
 def head(found: Findings) -> str:
     """The title."""
-    first, runs = found.first, ", ".join(found.subjects)
+    runs = ", ".join(
+        f"{name} ({one.policy}, {one.slots} slots)" for name, one in found.subjects.items()
+    )
     return (
         "<header><h1>What it remembers</h1>"
-        f"<p class='soft'>{_text(runs)} on {_text(first.data)}: a memory of {first.slots} slots, "
-        f"and a policy ({_text(first.policy)}) that chooses what to forget before it knows what "
-        "will be asked.</p></header>"
+        f"<p class='soft'>{_text(runs)} on {_text(found.first.data)}: a memory too small for all, "
+        "and a policy that chooses what to forget before it knows what will be asked.</p></header>"
     )
 
 
 TOLD = {
     "fifo": "fifo drops the oldest item",
     "lru": "lru drops what was read longest ago",
-    "oracle": "the oracle knows what will be asked, as nobody else does",
-    "winnable": "winnable counts the episodes that somebody could win",
+    "oracle": "the oracle knows what will be asked, and shows what is possible",
+    "winnable": "winnable leaves only what nobody could win",
 }
 """What a reader should know about the rules beside a policy."""
 
@@ -46,11 +47,11 @@ def headlines(found: Findings) -> str:
     said = f"<div class='big'>{own['error']:.1f}%</div><p class='label'>{_text(first.measure)}</p>"
     most = max(score["error"] for score in found.scores.values()) or 1.0
     rows = "".join(
-        _bar(one, score["error"] / most, f"{score['error']:.1f}%", one)
+        _bar(one, score["error"] / most, f"{score['error']:.1f}%", _fills(found)[one])
         for one, score in sorted(found.scores.items(), key=lambda pair: -pair[1]["error"])
     )
     rules = "; ".join(words for rule, words in TOLD.items() if rule in found.scores)
-    legend = f"<p class='soft small'>{_text(rules[:1].upper() + rules[1:])}.</p>" if rules else ""
+    legend = f"<p class='soft small'>With {first.slots} slots: {_text(rules)}.</p>" if rules else ""
     return (
         f"<section id='numbers' class='grid'><div class='card'>{said}<dl>{told}</dl></div>"
         f"<div class='card'><h3>{_text(first.measure.capitalize())}, side by side</h3>{rows}"
@@ -69,15 +70,16 @@ VARIABLES = {
 """Colours of figures that change with the page's light or dark."""
 
 
-def _fill(name: str) -> str:
-    colour = figures.COLOURS.get(name)
-    return f";background:{VARIABLES.get(colour, colour)}" if colour else ""
+def _fills(found: Findings) -> dict[str, str]:
+    """The colours of runs and rules, the same as in the figures."""
+    colours = {name: colour for name, (colour, _) in figures.styles(found.scores).items()}
+    return {name: VARIABLES.get(colour, colour) for name, colour in colours.items()}
 
 
-def _bar(name: str, share: float, told: str, policy: str) -> str:
-    """A name, a bar in the colour of a policy, and a number."""
-    width = f"width:{100 * share:.1f}%{_fill(policy)}"
-    bar = f"<div class='bar'><i style='{width}'></i></div>"
+def _bar(name: str, share: float, told: str, colour: str) -> str:
+    """A name, a bar and a number."""
+    bar = f"<i style='width:{100 * share:.1f}%;background:{colour}'></i>"
+    bar = f"<div class='bar'>{bar}</div>"
     return f"<div class='row'><span>{_text(name)}</span>{bar}<span>{told}</span></div>"
 
 
@@ -109,21 +111,21 @@ def curves(found: Findings) -> str:
     """Budget curve, in a picture and in numbers, and learning curve."""
     trained = {name: one.slots for name, one in found.subjects.items()}
     measure = found.first.measure
-    shown = [
+    cards = (
+        "<div class='card grid'>"
         f"<figure>{_svg(figures.budget_curve(found.curves, measure, trained))}<figcaption>The same "
         "policies with other numbers of slots. A ring marks the number a policy was trained with."
-        "</figcaption></figure>",
-        f"<div><h3>{_text(measure.capitalize())}, %</h3>{_sizes(found)}</div>",
-    ]
+        f"</figcaption></figure><div><h3>{_text(measure.capitalize())}, %</h3>{_sizes(found)}</div>"
+        "</div>"
+    )
     learning = figures.learning_curve(found.histories) if any(found.histories.values()) else None
     if learning is not None:
-        shown.append(
-            f"<figure>{_svg(learning)}<figcaption>How it learned: the error on validation data, "
-            "phase by phase.</figcaption></figure>"
+        cards += (
+            f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: the error on "
+            "validation data, phase by phase.</figcaption></figure>"
         )
-    cards = "".join(one.replace(">", " class='card'>", 1) for one in shown)
-    title = "Sizes and learning" if learning is not None else "One memory, many sizes"
-    return f"<section id='curves'><h2>{title}</h2><div class='grid'>{cards}</div></section>"
+    title = "One memory, many sizes" if learning is None else "Sizes and learning"
+    return f"<section id='curves'><h2>{title}</h2><div class='grid wide'>{cards}</div></section>"
 
 
 def _sizes(found: Findings) -> str:
@@ -162,19 +164,26 @@ def lives(found: Findings) -> str:
 def regret(found: Findings) -> str:
     """Drops judged in hindsight, and how long items live."""
     told = [verdict.summary() for verdict in found.verdicts.values()]
+
+    def row(name: str, words: str) -> list[str]:
+        return ["-" if one[name] is None else words.format(one[name]) for one in told]
+
     rows = {
-        "items dropped": [f"{one['drops']:,}" for one in told],
-        "of these needed later": [f"{one['regretted']:,}" for one in told],
-        "needed items that were found": [
-            "-" if one["recall"] is None else f"{one['recall']:.1f}%" for one in told
-        ],
-        "probability lost a question": [f"{one['cost']:.3f}" for one in told],
+        "items dropped": row("drops", "{:,}"),
+        "of these needed later": row("regretted", "{:,}"),
+        "needed items that were found": row("recall", "{:.1f}%"),
     }
+    legend = "An item was needed if a later question asked for it; - is not known."
+    if any(one["cost"] is not None for one in told):
+        rows["probability lost a question"] = row("cost", "{:.3f}")
+        legend += (
+            " The last row is how much likelier the right answers would be had nothing been "
+            "dropped."
+        )
     return (
         "<section id='regret'><h2>Regret</h2><div class='grid'><div class='card'>"
         f"<h3>Every drop, judged in hindsight</h3>{_table(['', *found.verdicts], rows)}"
-        "<p class='soft small'>An item was needed if a later question asked for it. The last row "
-        "is how much likelier the right answers would be had nothing been dropped.</p></div>"
+        f"<p class='soft small'>{legend}</p></div>"
         f"<div class='card'><h3>How many steps items stay, by kind</h3>{_stays(found)}"
         "</div></div></section>"
     )
@@ -188,7 +197,8 @@ def _stays(found: Findings) -> str:
     for kind in sorted({kind for ages in means.values() for kind in ages}):
         made += f"<p class='kind'>{_text(kind)}</p>"
         for name, ages in means.items():
-            made += _bar(name, ages.get(kind, 0.0) / most, f"{ages.get(kind, 0.0):.1f}", name)
+            age = ages.get(kind, 0.0)
+            made += _bar(name, age / most, f"{age:.1f}", _fills(found)[name])
     return made
 
 
@@ -214,7 +224,8 @@ def mistakes(
             f"{_chance(asked)}</p>{why}{held}<button data-show='{places[one.run, one.episode]}' "
             f"data-line='{lines.index(asked)}'>Watch it happen</button></div>"
         )
-    return f"<section id='mistakes'><h2>Worst mistakes</h2>{made}</section>"
+    cards = f"<div class='grid wide'>{made}</div>"
+    return f"<section id='mistakes'><h2>Worst mistakes</h2>{cards}</section>"
 
 
 def _chance(asked: Asked) -> str:

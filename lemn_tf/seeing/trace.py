@@ -85,7 +85,7 @@ class Asked:
         probability: the one given to the right answer, or the worth of the answer.
         support: ids of the items that the question needs, if the data says so.
         costs: by how much the probability of the right answer would be higher if a dropped item
-            were still there, by id; only those that matter.
+            were still there, by id; only those that matter. None if nobody looked.
         episode: number of the stream, where a file holds several.
     """
 
@@ -99,13 +99,20 @@ class Asked:
     right: bool | None = None
     probability: float | None = None
     support: tuple[int, ...] = ()
-    costs: dict[int, float] = dataclasses.field(default_factory=dict)
+    costs: dict[int, float] | None = None
     episode: int = 0
 
     @property
     def missed(self) -> tuple[int, ...]:
-        """What the question needed but memory did not hold."""
+        """What the question needed but memory did not hold: by the labels, or the dearest first."""
+        if not self.support and self.costs:
+            return tuple(sorted(self.costs, key=self.costs.__getitem__, reverse=True))
         return tuple(one for one in self.support if one not in self.ids)
+
+    @property
+    def examined(self) -> bool:
+        """Whether it is known what the question needs, by labels or by hindsight."""
+        return bool(self.support) or self.costs is not None
 
     def needs(self, item: int) -> bool:
         """Whether the question needs an item: by the labels, or by hindsight where there are none.
@@ -115,7 +122,7 @@ class Asked:
         """
         if self.support:
             return item in self.support
-        return self.costs.get(item, 0.0) > MATTERS
+        return (self.costs or {}).get(item, 0.0) > MATTERS
 
 
 MATTERS = 0.1
@@ -163,7 +170,7 @@ class Trace:
         Args:
             item: its id, the number of the item in the stream from 0.
         """
-        text, left = "", None
+        text, left, known = "", None, True
         needed: list[int] = []
         for line in self:
             if isinstance(line, Step):
@@ -171,13 +178,16 @@ class Trace:
                     text = named(line.text)
                 if line.evicted == item and text:
                     left = line
-            elif left is not None and line.needs(item):
-                needed.append(line.number)
+            elif left is not None:
+                known = known and line.examined
+                if line.needs(item):
+                    needed.append(line.number)
         if not text:
             raise ValueError(f"no item {item} in this trace: expected the number of one that came")
         if left is None:
             return f"{text} ({item}) is still in memory."
-        return f"{text} ({item}) {self._left(left)}; {_needed(needed)}."
+        told = f"{text} ({item}) {self._left(left)}"
+        return f"{told}; {_needed(needed)}." if known else f"{told}."
 
     def _left(self, step: Step) -> str:
         """How an item left, as the end of a sentence."""
@@ -193,9 +203,21 @@ class Trace:
         return f"{told}; {self.text(other)} ({other}) {where} with {stayed:.2f}"
 
 
+LONG = 60
+"""Characters from which on a text is quoted and cut short inside a sentence."""
+
+
 def named(text: str) -> str:
-    """A text for use inside a sentence."""
-    return text.rstrip(" .") or "item"
+    """A text for use inside a sentence.
+
+    Example:
+
+    >>> named("Mary left."), named("Chloroplasts have their own DNA, " * 9)
+    ('Mary left', '“Chloroplasts have their own DNA, Chloroplasts have their…”')
+    """
+    if len(text) <= LONG:
+        return text.rstrip(" .") or "item"
+    return f"“{text[:LONG].rpartition(' ')[0] or text[:LONG]}…”"
 
 
 def _needed(numbers: list[int]) -> str:

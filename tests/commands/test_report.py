@@ -25,7 +25,8 @@ def test_a_model_of_ones_own(own, tmp_path, capsys):
     assert "wrote" in capsys.readouterr().out
     text = (tmp_path / "r.html").read_text()
     assert "mine.keras" in text
-    assert "wrong answers of 6 samples" in text
+    assert "<dt>samples</dt><dd>6</dd>" in text
+    assert "probability lost a question" in text  # its loss came with it
 
 
 @pytest.mark.slow

@@ -26,8 +26,8 @@ def test_values_become_settings(tmp_path):
     ("name", "text", "said"),
     [
         ("colour", "1", "unknown parameter 'colour'; known are"),
-        ("slots", "many", "slots: expected int, got 'many'"),
-        ("entropy", "nan", "entropy: expected float, got 'nan'"),
+        ("slots", "many", "slots: expected int of at least 1, got 'many'"),
+        ("entropy", "nan", "entropy: expected float of at least 0, got 'nan'"),
         ("rename", "2", "rename: expected bool, got '2'"),
     ],
 )

@@ -32,7 +32,9 @@ def trace() -> Trace:
         Step(2, (0, 1, 2), (0.9, 0.8, 0.3), 2, 0.5, True, 1, STORY[2]),
         Step(3, (0, 1, 3), (0.04, 0.61, 0.9), 0, 0.57, True, 1, STORY[3]),
     ]
-    early = Asked(1, 2, (0, 1), (0.7, 0.3), "Where is the milk?", "home", "home", True, 0.9, (0, 1))
+    early = Asked(
+        *(1, 2, (0, 1), (0.7, 0.3), "Where is the milk?", "home", "home", True, 0.9, (0, 1)), {}
+    )
     late = Asked(
         *(2, 4, (1, 3), (0.4, 0.6), "Where is the milk?", "garden", "home", False, 0.2, (0, 1)),
         costs={0: 0.7},

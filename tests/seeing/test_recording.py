@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from lemn_tf import EpisodicMemory
-from lemn_tf.seeing.recording import as_trace, examine, examine_model, traces
+from lemn_tf.seeing.recording import Seen, as_trace, examine, examine_model, numpy, traces
 from lemn_tf.seeing.subjects import TextSubject
 
 
@@ -37,6 +37,19 @@ def test_a_reader_of_text(preset, stories):
             for item, cost in question.costs.items():
                 assert item not in question.ids
                 assert 0 < cost <= 1 - seen.probability[row, question.number - 1] + 1e-3
+
+
+def test_an_item_that_a_question_needs_twice_is_named_once():
+    _, decisions = EpisodicMemory(slots=1, policy="fifo")(tf.random.normal([1, 3, 2]))
+    seen = Seen(
+        numpy(decisions),
+        length=np.array([3]),
+        ask_at=np.array([[3]]),
+        kept=np.array([[[2]]]),
+        support=np.array([[[0, 0, -1]]]),
+    )
+    (asked,) = traces(seen)[0].questions()
+    assert (asked.support, asked.missed, asked.costs) == ((0,), (0,), None)
 
 
 def test_attention_at_the_next_question(preset, stories):

@@ -1,6 +1,9 @@
 """Drops judged in hindsight."""
 
+import dataclasses
+
 from lemn_tf.seeing.regret import judge
+from lemn_tf.seeing.trace import Asked, Trace
 
 
 def test_a_drop_that_was_needed(trace):
@@ -21,6 +24,23 @@ def test_a_drop_that_was_needed(trace):
         "lives": {"moves": 3.0, "never needed": 0.5, "picks up": 3.0},
     }
     assert "Mary took the milk." in verdict._repr_html_()
+
+
+def test_what_nobody_examined_has_no_cost(trace):
+    unexamined = [
+        dataclasses.replace(line, costs=None) if isinstance(line, Asked) else line for line in trace
+    ]
+    verdict = judge([Trace(unexamined)])
+    assert verdict.cost is None
+    assert len(verdict.regretted) == verdict.summary()["regretted"] == 1  # by the labels
+    unlabelled = [
+        dataclasses.replace(line, support=()) if isinstance(line, Asked) else line
+        for line in unexamined
+    ]
+    assert judge([Trace(unlabelled)]).summary()["regretted"] is None
+    guessed = Asked(1, 3, (2,), costs={0: 0.2, 1: 0.7})
+    assert guessed.missed == (1, 0)  # by hindsight, the dearest first
+    assert Trace(unlabelled).why(0).endswith("stayed in its place with 0.61.")
 
 
 def test_a_model_in_hindsight(subject, examined):

@@ -1,8 +1,10 @@
 """Sizes, deadlines, the log, and how the server starts and stops."""
 
 import contextlib
+import gc
 import logging
 import socket
+import threading
 import time
 from concurrent import futures
 
@@ -116,6 +118,25 @@ def test_stop_finishes_what_is_under_way(tools, toy):
     with pytest.raises(requests.ConnectionError):
         requests.post(url, json=body)
     server.stop()  # again does nothing
+
+
+def test_what_is_there_when_serving_begins_is_not_searched_for_garbage(toy):
+    with Server(toy, port=0, rest_port=0, poll=0) as server:
+        frozen = []
+
+        def look():
+            give_up = time.monotonic() + 20
+            while not gc.get_freeze_count() and time.monotonic() < give_up:
+                time.sleep(0.01)
+            frozen.append(gc.get_freeze_count())
+            server.stop()
+
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        server.wait()
+        watcher.join()
+    assert frozen[0] > 10_000
+    assert gc.get_freeze_count() == 0
 
 
 def test_ports_in_use(toy):

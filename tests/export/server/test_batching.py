@@ -124,6 +124,16 @@ def test_a_leader_waits_for_those_who_ask_again():
     assert batcher.signature.calls == [(1,), (2,), (2,)]
 
 
+def test_a_leader_waits_for_half_of_those_who_are_late():
+    batcher = Batcher(Doubles())
+    crowd(batcher, [[n] for n in range(7)])  # 1, then 6
+    assert batcher.run({"x": np.array([4])})[1] == 1
+    batcher.lanes[((),)].took = 10.0
+    with futures.ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda n: batcher.run({"x": np.array([n])}), [5, 6, 7]))
+    assert [batch for _, batch in results] == [3, 3, 3]
+
+
 def test_a_leader_soon_stops_waiting_for_those_who_left():
     batcher = Batcher(Doubles())
     crowd(batcher, [[n] for n in range(9)])
