@@ -58,7 +58,7 @@ class Settings:
 
     qa: tuple[str, ...]
     evidence: tuple[str, ...]
-    embeddings: str | None
+    embeddings: str | None = None
     reader: str = "lite"
     policy: str = "st-lemn"
     slots: int = 10
