@@ -231,9 +231,8 @@ def run_reproduce(arguments: argparse.Namespace) -> None:
     """Runs the cells of the table that have no result yet, and writes it."""
     from lemn_tf.experiments import documents_report
 
-    model = runs.load_reader(arguments.run)
     asked = (arguments.sets, arguments.results, arguments.seeds, print, arguments.only)
-    path = documents_report.reproduce(model, *asked, arguments.minilm)
+    path = documents_report.reproduce(arguments.run, *asked, arguments.minilm)
     print(f"wrote {path}")
 
 

@@ -1,9 +1,10 @@
-"""A table of trainings: one job for each cell, several at a time, and no cell twice.
+"""A table of trainings or scores: one job for each cell, several at a time, and no cell twice.
 
 The result of a cell is the file `NAME.json`: its scores, how it was trained, how long that took,
 the commit and the command. A cell that has one is not run again. A cell that was stopped goes on
 from its checkpoint, so the same command resumes the whole table. Where the jobs run is the
-scheduler's business: `lemn_tf.experiments.scheduling`.
+scheduler's business: `lemn_tf.experiments.scheduling`. Cells that share what takes long to read are
+run one after another in this process instead (`Table.run_here`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -48,13 +49,14 @@ class Table(abc.ABC, Generic[C]):
 
     made_of = "trainings"
     """What its cells are, in words."""
+    indent: int | None = 1
+    """Of the JSON files; None for results with long lists of numbers."""
 
     def __init__(self, out: str | os.PathLike, results: str | os.PathLike):
         self.out, self.results = Path(out), Path(results)
 
-    @abc.abstractmethod
     def train(self, cell: C, folder: Path) -> None:
-        """Trains a cell, or goes on with its run in the folder."""
+        """Trains a cell, or goes on with its run in the folder; nothing if it is only scored."""
 
     @abc.abstractmethod
     def record(self, cell: C, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,7 +123,18 @@ class Table(abc.ABC, Generic[C]):
             "command": " ".join(["lemn", *self.command(cell)]),
         }
         self.results.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.result(cell), json.dumps(record, indent=1) + "\n")
+        write_atomically(self.result(cell), json.dumps(record, indent=self.indent) + "\n")
+
+    def run_here(self, cells: Sequence[C], told: Callable[[str], None]) -> None:
+        """Runs those cells that have no result in this process, one after another.
+
+        Args:
+            cells: the table, in the order in which they are run.
+            told: is given a line for each.
+        """
+        for cell in self.unfinished(cells):
+            self.run_cell(cell)
+            told(f"{cell.name}: {self.summary(json.loads(self.result(cell).read_text()))}")
 
     def run(self, cells: Sequence[C], scheduler: Scheduler) -> list[str]:
         """Runs those cells that have no result, and says how each one came out.

@@ -13,13 +13,13 @@ from typing import Any
 import keras
 import numpy as np
 
+from lemn_tf import runs
 from lemn_tf.experiments import documents_folds as folds
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents import Told
 from lemn_tf.experiments.documents_words import OWN
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.files import write_atomically
-from lemn_tf.model import StreamReader
 
 SIZES = (10, 0.2)
 """Sizes of memory: ten slots as in the paper, and a fifth of a document's slots."""
@@ -37,7 +37,7 @@ is ahead of the best rule in that table, by answers in memory.
 
 
 def reproduce(
-    model: StreamReader,
+    run: str | os.PathLike,
     folders: Sequence[str | os.PathLike],
     results: str | os.PathLike,
     seeds: int = 3,
@@ -50,7 +50,7 @@ def reproduce(
     What is learned comes last, one seed of everything after another, ST-LEMN first.
 
     Args:
-        model: a trained one, whose reader is used throughout.
+        run: a trained model or preset, whose reader is used throughout.
         folders: sets, each with `qa/wikipedia-{train,dev}.json` and `evidence/`.
         results: folder for `documents.md`, and for the cells in `documents/`.
         seeds: trainings of each learned policy.
@@ -58,8 +58,10 @@ def reproduce(
         only: run only cells whose name has one of these in it; None for all.
         minilm: folder for MiniLM's vectors of slots, for policies that see them; None for none.
     """
-    context = None if minilm is None else Store(minilm)
-    cells = table.Cells(Path(results) / "documents", told)
+    model, context = runs.load_reader(run), None if minilm is None else Store(minilm)
+    cells = table.KeeperTable(Path(results) / "documents")
+    seen = () if minilm is None else ("--minilm", "DIR")
+    asked = ("reproduce", "documents", Path(run).name, *seen, "--sets")
     rows = {}
     for folder in folders:
         read = functools.partial(table.read_side, model, folder, context=context)
@@ -71,7 +73,8 @@ def reproduce(
         for label, make in plan(of_set):
             cell = f"{name}-{label}"
             if only is None or any(part in cell for part in only):
-                cells.run(cell, make)
+                command = (*asked, name, "--only", cell)
+                cells.run_here([table.KeeperCell(cell, make, command)], told)
                 write(results)
     return write(results)
 

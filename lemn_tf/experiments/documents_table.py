@@ -1,15 +1,13 @@
 """The table of results over documents: rules, bounds and learned policies over one reader.
 
-A cell is a keeper on a set with a size of memory and a seed. Its result is a JSON file; cells that
-have one are not run again.
+A cell is a keeper on a set with a size of memory and a seed.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ import numpy as np
 from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import triviaqa_scoring as official
-from lemn_tf.experiments.documents import PRODUCTS, Told, viewing
+from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.documents import PRODUCTS, viewing
 from lemn_tf.experiments.documents_evidence import Evidence
 from lemn_tf.experiments.documents_words import OWN, words_of
 from lemn_tf.experiments.minilm import Store
-from lemn_tf.files import write_atomically
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans as pipeline
@@ -262,23 +260,44 @@ def aware(
     return [[next(kept) for _ in document.questions] for document in unseen]
 
 
-class Cells:
-    """Results in a folder, one file each."""
+@dataclasses.dataclass(frozen=True)
+class KeeperCell:
+    """A keeper on a set, or another score of the set.
 
-    def __init__(self, folder: str | Path, told: Told = lambda text: None):
-        self.folder, self.told = Path(folder), told
-        self.folder.mkdir(parents=True, exist_ok=True)
+    Attributes:
+        name: of the result.
+        make: gives the scores.
+        asked: the arguments of `lemn` that ask for them.
+    """
 
-    def run(self, name: str, make: Any) -> dict[str, Any]:
-        """The result of that name; made and kept if it is not there yet."""
-        path = self.folder / f"{name}.json"
-        if path.exists():
-            return json.loads(path.read_text())
-        result = make()
-        write_atomically(path, json.dumps(result))
-        shown = {key: value for key, value in result.items() if not isinstance(value, list)}
-        self.told(f"{name}: {json.dumps(shown)}")
-        return result
+    name: str
+    make: Callable[[], dict[str, Any]]
+    asked: tuple[str, ...]
+
+
+class KeeperTable(Table[KeeperCell]):
+    """Cells that share what the reader says of a set, so they run in one process.
+
+    Args:
+        results: folder for the JSON files.
+    """
+
+    made_of, indent = "scores", None
+
+    def __init__(self, results: str | os.PathLike):
+        super().__init__(results, results)
+
+    def record(
+        self, cell: KeeperCell, folder: Path, history: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        return cell.make()
+
+    def summary(self, record: dict[str, Any]) -> str:
+        marks = {key: value for key, value in record.items() if isinstance(value, float | int)}
+        return ", ".join(f"{key} {value:g}" for key, value in marks.items())
+
+    def command(self, cell: KeeperCell) -> list[str]:
+        return list(cell.asked)
 
 
 def summary(told: dict[str, list[float]]) -> dict[str, Any]:

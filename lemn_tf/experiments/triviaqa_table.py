@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lemn_tf.evaluation import with_rule
 from lemn_tf.experiments import documents_scoring as scoring
 from lemn_tf.experiments import documents_training
 from lemn_tf.experiments.documents import Settings, Told
-from lemn_tf.experiments.documents_table import Cells
+from lemn_tf.experiments.documents_table import KeeperCell, KeeperTable
 from lemn_tf.files import write_atomically
 
 TRAIN = "wikipedia-train.json"
@@ -97,10 +98,13 @@ def reproduce(
     """
     for name in sorted(set(SIDES) - set(plan.sides)):
         told(f"{plan.qa / SIDES[name]}: not there, left out")
-    cells = Cells(Path(results) / "triviaqa", told)
     for row in plan.rows:
-        for side, path in plan.sides.items():
-            cells.run(f"{side}-{row}", lambda row=row, path=path: _cell(plan, out, row, path, told))
+        asked = ("reproduce", "triviaqa", "--rows", row)
+        cells = [
+            KeeperCell(f"{side}-{row}", partial(_cell, plan, out, row, path, told), asked)
+            for side, path in plan.sides.items()
+        ]
+        KeeperTable(Path(results) / "triviaqa").run_here(cells, told)
     return write(results)
 
 

@@ -87,15 +87,26 @@ def test_documents_are_spread_over_the_file(towns):
 
 
 def test_cells_are_not_run_again_and_make_the_page(tmp_path):
-    cells = table.Cells(tmp_path / "documents")
+    cells, told = table.KeeperTable(tmp_path / "documents"), []
+
+    def run(name, make):
+        asked = ("reproduce", "documents", "towns")
+        cells.run_here([table.KeeperCell(name, make, asked)], told.append)
+
     whole = table.summary(table.marks(side(), [np.arange(12)] * 2))
     some = table.summary(table.marks(side(), [np.arange(2)] * 2))
     assert whole["in_memory"] == pytest.approx(66.67)
-    cells.run("towns-whole", lambda: whole)
-    cells.run("towns-holding", lambda: table.summary(table.holding(side(), 3)))
-    cells.run("towns-10-fifo", lambda: some)
-    again = cells.run("towns-10-fifo", lambda: pytest.fail("it has a result"))
-    assert again == json.loads(json.dumps(some))
+    run("towns-whole", lambda: whole)
+    run("towns-holding", lambda: table.summary(table.holding(side(), 3)))
+    run("towns-10-fifo", lambda: some)
+    run("towns-10-fifo", lambda: pytest.fail("it has a result"))
+    assert len(told) == 3
+    assert told[-1].startswith("towns-10-fifo: exact ")
+    record = json.loads((tmp_path / "documents" / "towns-10-fifo.json").read_text())
+    assert record["documents"] == some["documents"]
+    assert record["command"] == "lemn reproduce documents towns"
+    assert record["commit"]
+    assert record["seconds"] >= 0
     text = report.write(tmp_path).read_text()
     assert "From ten random slots, one of which holds an answer: EM 100.0" in text
     assert "| fifo | 66.7 |" in text
@@ -118,8 +129,9 @@ def test_one_seed_of_every_set_comes_before_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "_Rows", _Quick)
     monkeypatch.setattr(report, "write", lambda results: results)
     model = SimpleNamespace(reader=SimpleNamespace(summary_parts={}))
+    monkeypatch.setattr(report.runs, "load_reader", {"run": model}.get)
     told = []
-    report.reproduce(model, ["towns", "rivers"], tmp_path, 2, told.append, ["st-lemn"])
+    report.reproduce("run", ["towns", "rivers"], tmp_path, 2, told.append, ["st-lemn"])
     policies = [f"{size}-st-lemn-seed" for size in ("10-aware", "10", "0.2")]
     assert [line.split(":")[0] for line in told] == [
         f"{name}-{policy}{seed}"
@@ -127,13 +139,13 @@ def test_one_seed_of_every_set_comes_before_the_next(tmp_path, monkeypatch):
         for name in ("towns", "rivers")
         for policy in policies
     ]
-    report.reproduce(model, ["towns", "rivers"], tmp_path, 2, told.append)
+    report.reproduce("run", ["towns", "rivers"], tmp_path, 2, told.append)
     names = [line.split(":")[0] for line in told]
     assert len(set(names)) == len(names)
     assert names.index("rivers-0.2-im-lemn-seed0") < names.index("towns-10-aware-s-lemn-seed1")
     assert not any("minilm" in name for name in names)
     told.clear()
-    report.reproduce(model, ["towns"], tmp_path, 1, told.append, ["minilm"], tmp_path / "vectors")
+    report.reproduce("run", ["towns"], tmp_path, 1, told.append, ["minilm"], tmp_path / "vectors")
     assert [line.split(":")[0] for line in told] == [
         f"towns-{size}-minilm-{policy}"
         for policy in ("linear", "st-lemn-seed0", "s-lemn-seed0", "im-lemn-seed0")
@@ -157,10 +169,10 @@ def test_the_whole_table_from_a_run(towns, tmp_path, monkeypatch):
         updates=4,
         policy="fifo",
     )
-    model = documents_training.train(settings, tmp_path / "run")
+    documents_training.train(settings, tmp_path / "run")
     monkeypatch.setattr(report, "SIZES", (3,))
     monkeypatch.setattr(report, "EPOCHS", 1)
-    page = report.reproduce(model, [folder], tmp_path / "results", seeds=1)
+    page = report.reproduce(tmp_path / "run", [folder], tmp_path / "results", seeds=1)
     for policy in table.LEARNED:
         assert f"| {policy}-seed0 |" in page.read_text()
         assert (page.parent / "documents" / f"{folder.name}-10-aware-{policy}-seed0.json").exists()
