@@ -90,9 +90,10 @@ def test_a_policy_that_sees_minilm_vectors_over_the_reader_of_another_run(
     again = ["--minilm", str(tmp_path / "vectors"), "--json"]
     assert not main(["evaluate", str(tmp_path / "run"), *asked, *again])
     assert json.loads(capsys.readouterr().out)["questions"] == 36
-    assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "model")]) == 2
+    out = tmp_path / "model" / "1"
+    assert main(["export", str(tmp_path / "run"), "--out", str(out)]) == 2
     assert "cannot be given text as it comes" in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()
+    assert not out.exists()
 
 
 def test_words_must_come_from_somewhere(data, tmp_path, capsys):
