@@ -142,7 +142,7 @@ class _Rows:
 
     def folds(self, slots):
         train = self.side("train", False)
-        return folds.tried(train.documents, train.parts, slots, table.RIDGE)
+        return {"shares": folds.tried(train.documents, train.parts, slots, table.RIDGE)}
 
     def rule(self, rule, slots):
         return self._scored(table.rule(self.dev, rule, slots))
@@ -255,6 +255,7 @@ def _table(found: dict[str, Any], name: str, slots: float) -> str:
             f"every question's slots shuffled within its document: {bound['shuffled']:.1f}%."
         )
     if "folds" in rows:
+        shares = rows["folds"]["shares"]
         lines.append("\nRegressions by folds over the training documents, in memory %:\n")
-        lines += [f"- {variant}: {share:.1f}" for variant, share in rows["folds"].items()]
+        lines += [f"- {variant}: {share:.1f}" for variant, share in shares.items()]
     return "\n" + "\n".join(lines) + "\n"

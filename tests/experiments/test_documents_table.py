@@ -100,8 +100,9 @@ def test_cells_are_not_run_again_and_make_the_page(tmp_path):
     run("towns-holding", lambda: table.summary(table.holding(side(), 3)))
     run("towns-10-fifo", lambda: some)
     run("towns-10-fifo", lambda: pytest.fail("it has a result"))
-    assert len(told) == 3
-    assert told[-1].startswith("towns-10-fifo: exact ")
+    run("towns-10-folds", lambda: {"shares": {"word vectors alone": 33.3}})
+    assert len(told) == 4
+    assert told[-2].startswith("towns-10-fifo: exact ")
     record = json.loads((tmp_path / "documents" / "towns-10-fifo.json").read_text())
     assert record["documents"] == some["documents"]
     assert record["command"] == "lemn reproduce documents towns"
@@ -110,6 +111,7 @@ def test_cells_are_not_run_again_and_make_the_page(tmp_path):
     text = report.write(tmp_path).read_text()
     assert "From ten random slots, one of which holds an answer: EM 100.0" in text
     assert "| fifo | 66.7 |" in text
+    assert "- word vectors alone: 33.3" in text
 
 
 class _Quick:
