@@ -203,13 +203,16 @@ class RetentionTrainer(keras.Model):
         return Update(mean[1], answers, mean[2])
 
     def report(self, data: Nest, loss: tf.Tensor, answers: Nest, logs: dict[str, tf.Tensor]):
-        """What `fit` shows of an update: Keras' own metrics, and the scalars."""
+        """What `fit` shows of an update: Keras' own metrics, and the scalars.
+
+        A scalar with the name of one of them, such as that of an output, is shown as
+        `retention_NAME`.
+        """
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
         self._loss_tracker.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(x)[0])[0])
-        return {
-            **self.compute_metrics(x, y, answers, sample_weight=weight),
-            **self.show(logs),
-        }
+        told = self.compute_metrics(x, y, answers, sample_weight=weight)
+        own = {name if name not in told else f"retention_{name}": logs[name] for name in logs}
+        return {**told, **self.show(own)}
 
     def show(self, logs: dict[str, tf.Tensor], weight: tf.Tensor | None = None):
         """The means of scalars over an epoch."""

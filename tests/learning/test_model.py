@@ -312,6 +312,20 @@ def test_outputs_that_do_not_come_from_behind_the_memory():
     assert model.predict([x, x[:, 0]], verbose=0)["held"].shape == (16, N)
 
 
+def test_outputs_may_have_the_names_of_what_is_shown():
+    stream = keras.Input((None, 4))
+    state, _ = EpisodicMemory(3, "st-lemn")(stream)
+    pooled = keras.layers.GlobalAveragePooling1D()(state.entries)
+    heads = {name: keras.layers.Dense(1)(pooled) for name in ("total", "first")}
+    model = MemoryModel(stream, heads)
+    model.compile("adam", dict.fromkeys(heads, "mse"))
+    y = dict.fromkeys(heads, np.ones([8, 1], "float32"))
+    told = model.fit(np.ones([8, 6, 4], "float32"), y, verbose=0).history
+    assert told["total_loss"][0] >= 0.0  # a squared error, not what the update minimises
+    assert told["total_loss"][0] + told["first_loss"][0] == pytest.approx(told["loss"][0], rel=1e-4)
+    assert np.isfinite(told["retention_total_loss"][0])
+
+
 @pytest.mark.parametrize("loss", ["binary_crossentropy", "mse", keras.losses.BinaryCrossentropy()])
 def test_labels_may_lack_the_last_dimension(loss):
     """As in Keras: one number a sample, whether the labels are `[B]` or `[B, 1]`."""
