@@ -60,10 +60,15 @@ def entry(room: str, name: str, value: Any) -> str:
 
 def _parameters(value: Any) -> str:
     """How it is called: names and defaults; the types are in the docstring."""
+    # Python's versions differ in what they find for a class with both __new__ and __init__.
+    initialised = inspect.isclass(value) and value.__init__ is not object.__init__
     try:
-        given = inspect.signature(value).parameters.values()
+        given = list(
+            inspect.signature(value.__init__ if initialised else value).parameters.values()
+        )
     except (TypeError, ValueError):
         return "..."
+    given = given[1:] if initialised else given
     told = []
     for one in given:
         mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")

@@ -36,7 +36,7 @@ class Standards(NamedTuple):
         Example:
 
         >>> standards = Standards.of(np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]]), products=1)
-        >>> standards(tf.constant([[4.0, 1.0]])).numpy().round(3).tolist()
+        >>> standards(tf.constant([[4.0, 1.0]])).numpy().astype(float).round(3).tolist()
         [[1.225, 0.0, 0.5]]
         """
         if products > summaries.shape[-1]:

@@ -144,6 +144,18 @@ def test_a_bad_archive_leaves_nothing_behind(tmp_path, member, changes, message)
     assert not (tmp_path / "evil.txt").exists()
 
 
+def test_an_archive_with_a_link_is_refused(tmp_path):
+    path = tmp_path / "a.tgz"
+    with tarfile.open(path, "w:gz") as tar:
+        link = tarfile.TarInfo("tasks_1-20_v1-2/passwords")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    archive = BABI._replace(url=path.as_uri(), sha256=None)
+    with pytest.raises(ValueError, match=r"passwords is no plain file or folder"):
+        download(archive, tmp_path / "data")
+    assert list((tmp_path / "data").iterdir()) == []
+
+
 def test_offline_says_what_to_do(tmp_path):
     missing = BABI._replace(url=(tmp_path / "missing.tgz").as_uri())
     with pytest.raises(ConnectionError, match=r"could not fetch .* network, make .*lemn data"):
