@@ -28,7 +28,7 @@ demo: $(READY)   ## run the main job
 	$(BIN)/lemn demo
 
 # The quick tests compile more than they run, so XLA need not optimise what it compiles for them.
-test: lint       ## lint, then the quick tests (about 12 minutes on two cores)
+test: lint       ## lint, then the quick tests (about nine minutes on two cores)
 	XLA_FLAGS="--xla_backend_optimization_level=0 $(XLA_FLAGS)" $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-all: lint   ## the quick tests and the slow ones

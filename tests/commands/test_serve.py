@@ -98,7 +98,7 @@ def test_it_stops_in_the_middle_of_heavy_work(exported):
     rows = [{"sentences": ["Mary went home."] * 4000, "question": "Where is Mary?"}] * 60
     limits = ("--most-steps=4000", "--most-items=999999", "--most-bytes=99999999")
     with (
-        serving(exported.parent, *limits, "--timeout=120") as (process, url),
+        serving(exported.parent, *limits, "--timeout=120") as (process, url, _),
         futures.ThreadPoolExecutor(4) as pool,
     ):
         calls = [
