@@ -95,7 +95,7 @@ def test_a_replica_that_is_killed_is_not_missed(exported, way):
 @pytest.mark.slow
 def test_it_stops_in_the_middle_of_heavy_work(exported):
     """Four large requests are under way, which take longer than anybody waits."""
-    rows = [{"sentences": ["Mary went home."] * 4000, "question": "Where is Mary?"}] * 60
+    rows = [{"sentences": ["Mary went home."] * 4000, "question": "Where is Mary?"}] * 200
     limits = ("--most-steps=4000", "--most-items=999999", "--most-bytes=99999999")
     with (
         serving(exported.parent, *limits, "--timeout=120") as (process, url, _),
