@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf.learning import hindsight
 from lemn_tf.learning.critic import Losses, actor_critic_loss
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.agent import MemoryAgent
@@ -129,6 +130,7 @@ def judged(
     seen: tuple[tf.Tensor, tf.Tensor],
     entropy: tf.Tensor,
     seed: tf.Tensor | None = None,
+    worth: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     """The loss of both choices at every step, what to do and what to forget, by one return.
 
@@ -140,6 +142,7 @@ def judged(
             `[B, T, N + 1, width]`.
         entropy: weight of the entropy bonus of the actions.
         seed: the one that was acted with.
+        worth: `[B, T, N + 1]`, what keeping each candidate turned out to be worth, if known.
 
     Returns:
         The mean over steps, and scalars to show.
@@ -171,6 +174,10 @@ def judged(
         replayed = model.memory.policy.replay(cells, lived.slot)
         drops = losses_of(replayed.logits, lived.slot, free)
         total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
+        if worth is not None:
+            lost = tf.reduce_sum(hindsight.loss(replayed.logits, worth, free))
+            total += recipe.hindsight * lost
+            shown["hindsight"] = lost / steps
         shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / tf.maximum(count(free), 1.0)
     return total / steps, shown
 

@@ -17,11 +17,12 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import memory, retention
+from lemn_tf.learning.critic import judge, normalised
 from lemn_tf.memory import MemoryState
-from lemn_tf.navigation import observations
+from lemn_tf.navigation import hindsight, observations
 from lemn_tf.navigation.adapters import ADAPTERS, unknown
-from lemn_tf.navigation.agent import MemoryAgent
-from lemn_tf.navigation.learning import Learner, judged
+from lemn_tf.navigation.agent import MemoryAgent, Views
+from lemn_tf.navigation.learning import Learner, count, judged
 from lemn_tf.pipelines.frames import buckets
 
 LONGEST = 1000
@@ -212,9 +213,9 @@ def _over_time(*steps: np.ndarray) -> tf.Tensor:
 class WorldLearner(Learner):
     """Updates an agent from whole episodes in any world. Args: as `Learner`."""
 
-    def replayed(self, batch: Episodes) -> tuple[tf.Tensor, tf.Tensor]:
+    def replayed(self, batch: Episodes, views: Views) -> tuple[tf.Tensor, tf.Tensor]:
         """What the agent made of every step: the reader's output, and the candidates' vectors."""
-        views, ids = self.model.look(batch.seen), batch.ids
+        ids = batch.ids
 
         def candidates(rows: tf.Tensor, these: tf.Tensor) -> tf.Tensor:
             return tf.gather(rows, tf.maximum(these, 0), batch_dims=1)
@@ -226,8 +227,22 @@ class WorldLearner(Learner):
 
     def losses(self, batch: Episodes, entropy, guidance=0.0, seed=None):
         """See `Learner.losses`; nobody knows the way, so there is no guidance."""
-        seen = self.replayed(batch)
-        total, shown = judged(self.model, self.recipe, batch, seen, entropy, seed)
+        model, recipe = self.model, self.recipe
+        views = model.look(batch.seen)
+        seen, worth = self.replayed(batch, views), None
+        if hindsight.reads(model):
+            again = hindsight.reading(model, views)
+            judged_by = self.verdict(batch, seen[0])
+            if recipe.hindsight and model.learns:
+                worth = hindsight.keeping_value(
+                    model, again, batch.ids, batch.action, judged_by[0], recipe.discount
+                )
+        total, shown = judged(model, recipe, batch, seen, entropy, seed, worth)
+        if recipe.practice and hindsight.reads(model):
+            practised = hindsight.practised(model, again, seed)
+            lost = self.practice(batch, practised, seen[0], judged_by, entropy)
+            total += recipe.practice * lost
+            shown["practice"] = lost
         steps = tf.reduce_sum(tf.cast(batch.valid, tf.float32), axis=1)
         shown |= {
             "loss": total,
@@ -236,6 +251,34 @@ class WorldLearner(Learner):
             "frames": tf.reduce_sum(steps),
         }
         return total, shown
+
+    def verdict(self, batch: Episodes, output: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """How the steps turned out: normalised advantages, 0 after the end, and returns."""
+        values = tf.squeeze(self.model.critic(output), -1)
+        recipe = self.recipe
+        came = judge(batch.reward, values, batch.valid, recipe.discount, recipe.gae_lambda)
+        return tf.where(batch.valid, normalised(came[0], batch.valid), 0.0), came[1]
+
+    def practice(self, batch, output, lived, judged_by, entropy) -> tf.Tensor:
+        """The loss of steps read from other memories; see `hindsight`. A mean over steps.
+
+        Args:
+            batch: the episodes.
+            output: the reader's, from the practice memories.
+            lived: the reader's, from the memories that there were.
+            judged_by: see `verdict`.
+            entropy: weight of the entropy bonus of the actions.
+        """
+        advantages, returns = judged_by
+        log_pi = tf.nn.log_softmax(self.model.reader.actor(output))
+        before = tf.nn.log_softmax(self.model.reader.actor(lived))
+        done = tf.one_hot(batch.action, log_pi.shape[-1])
+        chosen, then = (tf.reduce_sum(x * done, axis=-1) for x in (log_pi, before))
+        ratio = tf.stop_gradient(tf.minimum(tf.exp(chosen - then), hindsight.TRUSTED))
+        uncertain = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+        error = tf.square(tf.squeeze(self.model.critic(output), -1) - returns)
+        lost = self.recipe.value * error - advantages * ratio * chosen - entropy * uncertain
+        return tf.reduce_sum(tf.where(batch.valid, lost, 0.0)) / count(batch.valid)
 
 
 def summary(lived: Sequence[Episodes]) -> dict[str, float]:

@@ -60,5 +60,20 @@ class When(keras.layers.Layer):
         time = tf.gather(self.ages, self.bucket(age)) + tf.gather(self.dates, self.bucket(ids))
         return codes + tf.cast(tf.concat([time, tf.zeros_like(time)], axis=-1), codes.dtype)
 
+    def between(self, h: tf.Tensor) -> tf.Tensor:
+        """h_t . (A + E) for all pairs of steps: what time adds to the score of j when t reads it.
+
+        Args:
+            h: `[B, T, units]`, the contexts of the first T steps of a stream.
+
+        Returns:
+            `[B, T, T]`; only what was seen before, j < t, means anything.
+        """
+        steps = tf.range(h.shape[1])
+        ages = tf.one_hot(self.bucket(tf.maximum(steps[:, None] - steps, 0)), 2 * self.exact)
+        dates = tf.gather(self.dates, self.bucket(steps))
+        by_age = tf.einsum("btk,tjk->btj", tf.matmul(h, self.ages, transpose_b=True), ages)
+        return by_age + tf.matmul(h, dates, transpose_b=True)
+
     def get_config(self):
         return {**super().get_config(), "units": self.units, "exact": self.exact}
