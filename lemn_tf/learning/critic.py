@@ -112,16 +112,50 @@ def actor_critic_loss(
         same = tf.reshape(advantages, [-1, rollouts, advantages.shape[1]])
         same -= tf.reduce_mean(same, axis=1, keepdims=True)
         advantages = tf.reshape(same, tf.shape(advantages))
-    weight = tf.cast(free, values.dtype)
-    log_pi = tf.nn.log_softmax(logits)
-    chosen = tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
-    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    policy, entropy = choice_losses(logits, actions, normalised(advantages, free), free)
     error = tf.square(values - returns) * tf.cast(valid, values.dtype)
-    return Losses(
-        policy=-tf.reduce_sum(chosen * normalised(advantages, free) * weight, axis=1),
-        value=tf.reduce_sum(error, axis=1),
-        entropy=tf.reduce_sum(entropy * weight, axis=1),
-    )
+    return Losses(policy, tf.reduce_sum(error, axis=1), entropy)
+
+
+def choice_losses(
+    logits: tf.Tensor,
+    actions: tf.Tensor,
+    advantages: tf.Tensor,
+    free: tf.Tensor,
+    before: tf.Tensor | None = None,
+    trusted: float = 0.2,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The policy gradient of choices that turned out so well, and their entropy.
+
+    Args:
+        logits: `[B, T, A]` of the actions.
+        actions: `[B, T]` int32, the ones taken.
+        advantages: `[B, T]`, normalised.
+        free: `[B, T]` bool, steps where there was a choice.
+        before: `[B, T]`, log of the probabilities the actions were drawn with, if the weights have
+            changed since. What turned out well is then made more likely up to 1 + trusted times,
+            and what did not less likely down to 1 - trusted times (PPO's clipped objective).
+        trusted: see `before`.
+
+    Returns:
+        Loss and entropy of each stream, `[B]`.
+    """
+    weight = tf.cast(free, logits.dtype)
+    log_pi = tf.nn.log_softmax(logits)
+    chosen = log_probability(logits, actions)
+    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    gain = chosen * advantages
+    if before is not None:
+        ratio = tf.exp(tf.where(free, chosen - before, 0.0))
+        near = tf.clip_by_value(ratio, 1.0 - trusted, 1.0 + trusted)
+        gain = tf.minimum(ratio * advantages, near * advantages)
+    return -tf.reduce_sum(gain * weight, axis=1), tf.reduce_sum(entropy * weight, axis=1)
+
+
+def log_probability(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+    """log pi(a) `[...]` of actions `[...]` by their logits `[..., A]`."""
+    log_pi = tf.nn.log_softmax(logits)
+    return tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")

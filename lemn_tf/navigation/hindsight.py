@@ -28,6 +28,7 @@ import tensorflow as tf
 from lemn_tf.learning import hindsight
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.agent import MemoryAgent, Views
+from lemn_tf.navigation.learning import Lived
 from lemn_tf.readers.feedback import MASKED, read
 from lemn_tf.retention.chance import salt_of, scramble
 
@@ -140,25 +141,19 @@ def flipped(
 
 
 def keeping_value(
-    agent: MemoryAgent,
-    seen: Reading,
-    ids: tf.Tensor,
-    action: tf.Tensor,
-    advantage: tf.Tensor,
-    discount: float,
+    agent: MemoryAgent, seen: Reading, lived: Lived, advantage: tf.Tensor, discount: float
 ) -> tf.Tensor:
     """U_t(j): what keeping each candidate was worth to the steps to come, `[B, T, N + 1]`.
 
     Args:
         agent: whose reader.
-        seen: the episodes.
-        ids: `[B, T, N + 1]`, the steps at which the candidates were seen, -1 = unused.
-        action: `[B, T]`, what was done.
-        advantage: `[B, T]`, A_t; 0 after the end of an episode.
+        seen: the episodes as they are read.
+        lived: as they were lived.
+        advantage: `[B, T]`, A_t, normalised.
         discount: weight of a step one later.
     """
-    kept, asked = ids[..., :-1], tf.range(ids.shape[1])[None]
-    likely, other = flipped(agent, seen, kept, action)
+    kept, asked = lived.ids[..., :-1], tf.range(lived.ids.shape[1])[None]
+    likely, other = flipped(agent, seen, kept, lived.action)
     delta = hindsight.counterfactual(likely, other, kept, asked)
-    delta *= (advantage / tf.maximum(likely, RAREST))[..., None]
-    return tf.stop_gradient(hindsight.keeping_value(delta, asked, ids, discount))
+    delta *= tf.where(lived.valid, advantage / tf.maximum(likely, RAREST), 0.0)[..., None]
+    return tf.stop_gradient(hindsight.keeping_value(delta, asked, lived.ids, discount))

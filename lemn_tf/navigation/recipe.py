@@ -41,6 +41,7 @@ class Recipe:
             goal from wherever the agent has got to, and asks the first number of D which goal that
             is; falls linearly and is gone half-way. What to forget is left to the return.
         value: weight of the value loss.
+        passes: how often an update learns from its episodes.
         practice: weight of the loss of the same steps read from random memories, and `hindsight`
             of what to forget judged in hindsight; see `lemn_tf.navigation.hindsight`.
         temperature: how the agent plays when it is validated, and ever after; see `Navigator`.
@@ -60,6 +61,7 @@ class Recipe:
     eviction_entropy: float = 0.005
     guidance: float = 0.0
     value: float = 0.5
+    passes: int = 1
     practice: float = 0.0
     hindsight: float = 0.0
     temperature: float = 0.0
@@ -127,6 +129,7 @@ WORLD_RECIPE = Recipe(
     final_rate=0.2,
     entropy=0.03,
     final_entropy=0.003,
+    passes=4,
     practice=1.0,
     hindsight=1.0,
     validate_every=20,

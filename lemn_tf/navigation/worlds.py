@@ -17,12 +17,13 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import memory, retention
-from lemn_tf.learning.critic import judge, normalised
+from lemn_tf.learning.critic import choice_losses, judge, log_probability, normalised
 from lemn_tf.memory import MemoryState
 from lemn_tf.navigation import hindsight, observations
 from lemn_tf.navigation.adapters import ADAPTERS, unknown
 from lemn_tf.navigation.agent import MemoryAgent, Views
-from lemn_tf.navigation.learning import Learner, count, judged
+from lemn_tf.navigation.learning import Learner, Verdict, count, forgetting, judged
+from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.pipelines.frames import buckets
 
 LONGEST = 1000
@@ -213,6 +214,10 @@ def _over_time(*steps: np.ndarray) -> tf.Tensor:
 class WorldLearner(Learner):
     """Updates an agent from whole episodes in any world. Args: as `Learner`."""
 
+    def __init__(self, model: MemoryAgent, recipe: Recipe, jit_compile: bool = True):
+        super().__init__(model, recipe, jit_compile)
+        self._judge = tf.function(self.verdict, autograph=False, jit_compile=jit_compile)
+
     def replayed(self, batch: Episodes, views: Views) -> tuple[tf.Tensor, tf.Tensor]:
         """What the agent made of every step: the reader's output, and the candidates' vectors."""
         ids = batch.ids
@@ -225,60 +230,64 @@ class WorldLearner(Learner):
         output, _ = self.model.reader.unroll(views.query, codes, held)
         return output, candidates(views.vectors, ids)
 
-    def losses(self, batch: Episodes, entropy, guidance=0.0, seed=None):
-        """See `Learner.losses`; nobody knows the way, so there is no guidance."""
+    def learn(self, batch: Episodes, seed: tf.Tensor, progress: float) -> dict[str, float]:
+        """See `Learner.learn`; judges the episodes once, and learns from them several times."""
+        verdict = self._judge(batch, seed)
+        for number in range(self.recipe.passes):
+            shown = super().learn((batch, verdict), seed + tf.constant([0, number << 20]), progress)
+        return shown
+
+    def verdict(self, batch: Episodes, seed: tf.Tensor) -> Verdict:
+        """How the episodes turned out, by the weights they were lived with."""
         model, recipe = self.model, self.recipe
         views = model.look(batch.seen)
-        seen, worth = self.replayed(batch, views), None
-        if hindsight.reads(model):
-            again = hindsight.reading(model, views)
-            judged_by = self.verdict(batch, seen[0])
-            if recipe.hindsight and model.learns:
-                worth = hindsight.keeping_value(
-                    model, again, batch.ids, batch.action, judged_by[0], recipe.discount
-                )
-        total, shown = judged(model, recipe, batch, seen, entropy, seed, worth)
-        if recipe.practice and hindsight.reads(model):
-            practised = hindsight.practised(model, again, seed)
-            lost = self.practice(batch, practised, seen[0], judged_by, entropy)
-            total += recipe.practice * lost
+        output, vectors = self.replayed(batch, views)
+        values = tf.squeeze(model.critic(output), -1)
+        came = judge(batch.reward, values, batch.valid, recipe.discount, recipe.gae_lambda)
+        moved = log_probability(model.reader.actor(output), batch.action)
+        if not model.learns:
+            return Verdict(*came, moved)
+        logits, _ = forgetting(model, batch, vectors, seed)
+        dropped, worth = log_probability(logits, batch.slot), None
+        if recipe.hindsight and hindsight.reads(model):
+            better = normalised(came[0], batch.valid)
+            seen = hindsight.reading(model, views)
+            worth = hindsight.keeping_value(model, seen, batch, better, recipe.discount)
+        return Verdict(*came, moved, dropped, worth)
+
+    def losses(self, batch: tuple[Episodes, Verdict], entropy, guidance=0.0, seed=None):
+        """See `Learner.losses`; nobody knows the way, so there is no guidance."""
+        lived, verdict = batch
+        views = self.model.look(lived.seen)
+        seen = self.replayed(lived, views)
+        total, shown = judged(self.model, self.recipe, lived, seen, entropy, seed, verdict)
+        if self.recipe.practice and hindsight.reads(self.model):
+            lost = self.practice(lived, verdict, views, entropy, seed)
+            total += self.recipe.practice * lost
             shown["practice"] = lost
-        steps = tf.reduce_sum(tf.cast(batch.valid, tf.float32), axis=1)
+        steps = tf.reduce_sum(tf.cast(lived.valid, tf.float32), axis=1)
         shown |= {
             "loss": total,
-            "return": tf.reduce_mean(tf.reduce_sum(batch.reward, axis=1)),
+            "return": tf.reduce_mean(tf.reduce_sum(lived.reward, axis=1)),
             "length": tf.reduce_mean(steps),
             "frames": tf.reduce_sum(steps),
         }
         return total, shown
 
-    def verdict(self, batch: Episodes, output: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """How the steps turned out: normalised advantages, 0 after the end, and returns."""
-        values = tf.squeeze(self.model.critic(output), -1)
-        recipe = self.recipe
-        came = judge(batch.reward, values, batch.valid, recipe.discount, recipe.gae_lambda)
-        return tf.where(batch.valid, normalised(came[0], batch.valid), 0.0), came[1]
-
-    def practice(self, batch, output, lived, judged_by, entropy) -> tf.Tensor:
-        """The loss of steps read from other memories; see `hindsight`. A mean over steps.
-
-        Args:
-            batch: the episodes.
-            output: the reader's, from the practice memories.
-            lived: the reader's, from the memories that there were.
-            judged_by: see `verdict`.
-            entropy: weight of the entropy bonus of the actions.
-        """
-        advantages, returns = judged_by
-        log_pi = tf.nn.log_softmax(self.model.reader.actor(output))
-        before = tf.nn.log_softmax(self.model.reader.actor(lived))
-        done = tf.one_hot(batch.action, log_pi.shape[-1])
-        chosen, then = (tf.reduce_sum(x * done, axis=-1) for x in (log_pi, before))
-        ratio = tf.stop_gradient(tf.minimum(tf.exp(chosen - then), hindsight.TRUSTED))
-        uncertain = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
-        error = tf.square(tf.squeeze(self.model.critic(output), -1) - returns)
-        lost = self.recipe.value * error - advantages * ratio * chosen - entropy * uncertain
-        return tf.reduce_sum(tf.where(batch.valid, lost, 0.0)) / count(batch.valid)
+    def practice(
+        self, lived: Episodes, verdict: Verdict, views: Views, entropy: tf.Tensor, seed: tf.Tensor
+    ) -> tf.Tensor:
+        """The loss of the steps read from random memories, a mean; see `hindsight`."""
+        model, valid = self.model, lived.valid
+        output = hindsight.practised(model, hindsight.reading(model, views), seed)
+        logits, values = model.reader.actor(output), tf.squeeze(model.critic(output), -1)
+        chosen = log_probability(logits, lived.action)
+        ratio = tf.stop_gradient(tf.minimum(tf.exp(chosen - verdict.moved), hindsight.TRUSTED))
+        better = normalised(verdict.advantage, valid) * ratio
+        move, surprise = choice_losses(logits, lived.action, better, valid)
+        error = tf.reduce_sum(tf.where(valid, tf.square(values - verdict.returns), 0.0))
+        total = tf.reduce_sum(move - entropy * surprise) + self.recipe.value * error
+        return total / count(valid)
 
 
 def summary(lived: Sequence[Episodes]) -> dict[str, float]:
