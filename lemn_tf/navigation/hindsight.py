@@ -89,9 +89,7 @@ def practised(agent: MemoryAgent, seen: Reading, seed: tf.Tensor) -> tf.Tensor:
     return agent.reader.output(seen.query, tf.matmul(p, seen.values))
 
 
-def likelihood(
-    agent: MemoryAgent, query: tf.Tensor, o: tf.Tensor, action: tf.Tensor
-) -> tf.Tensor:
+def likelihood(agent: MemoryAgent, query: tf.Tensor, o: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
     """pi(a | what was read) `[...]`, from h and o `[..., units]` and actions `[...]`."""
     pi = tf.nn.softmax(agent.reader.actor(agent.reader.output(query, o)))
     return tf.reduce_sum(pi * tf.one_hot(action, pi.shape[-1]), axis=-1)
