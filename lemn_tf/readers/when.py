@@ -69,10 +69,13 @@ class When(keras.layers.Layer):
         Returns:
             `[B, T, T]`; only what was seen before, j < t, means anything.
         """
-        steps = tf.range(h.shape[1])
-        ages = tf.one_hot(self.bucket(tf.maximum(steps[:, None] - steps, 0)), 2 * self.exact)
+        rows, length = h.shape[:2]
+        steps = tf.range(length)
+        age = tf.broadcast_to(
+            self.bucket(tf.maximum(steps[:, None] - steps, 0)), [rows, length, length]
+        )
+        by_age = tf.gather(tf.matmul(h, self.ages, transpose_b=True), age, batch_dims=2)
         dates = tf.gather(self.dates, self.bucket(steps))
-        by_age = tf.einsum("btk,tjk->btj", tf.matmul(h, self.ages, transpose_b=True), ages)
         return by_age + tf.matmul(h, dates, transpose_b=True)
 
     def get_config(self):
