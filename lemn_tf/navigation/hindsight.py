@@ -8,12 +8,14 @@ says how much better than expected that turned out. Two things are learned from 
                  well: - sum_t A_t min(pi'_t / pi_t, 2) log pi'_t
     hindsight    an entry was worth as much at a step as it moved the agent towards what turned out
                  well: Delta_t(j) = A_t (pi(a_t | M_t with j) / pi(a_t | M_t) - 1) for a dropped j,
-                 A_t (1 - pi(a_t | M_t without j) / pi(a_t | M_t)) for one in memory
+                 A_t (1 - pi(a_t | M_t without j) / pi(a_t | M_t)) for one in memory, if A_t > 0
 
 where pi_t = pi(a_t | M_t) is how likely the action was that was taken, and pi'_t how likely it is
 with the practice memory. From Delta the value of keeping each candidate follows as for questions:
 every step asks one (`lemn_tf.learning.hindsight`). So what would have been worth keeping is learned
-from the episodes that did not keep it, too.
+from the episodes that did not keep it, too. Steps that turned out badly are left out: a reader
+that misses an entry reads another one instead and is wrong, and would be blamed for having that
+other one, though without it it would only have been wrong in another way.
 
 It is for readers whose context is the current observation alone (MQN), where a step with another
 memory is that step and nothing else.
@@ -147,11 +149,12 @@ def keeping_value(
         agent: whose reader.
         seen: the episodes as they are read.
         lived: as they were lived.
-        advantage: `[B, T]`, A_t, normalised.
+        advantage: `[B, T]`, A_t, normalised; only what is above 0 counts.
         discount: weight of a step one later.
     """
     kept, asked = lived.ids[..., :-1], tf.range(lived.ids.shape[1])[None]
     likely, other = flipped(agent, seen, kept, lived.action)
     delta = hindsight.counterfactual(likely, other, kept, asked)
-    delta *= tf.where(lived.valid, advantage / tf.maximum(likely, RAREST), 0.0)[..., None]
+    well = tf.where(lived.valid, tf.maximum(advantage, 0.0), 0.0)
+    delta *= (well / tf.maximum(likely, RAREST))[..., None]
     return tf.stop_gradient(hindsight.keeping_value(delta, asked, lived.ids, discount))

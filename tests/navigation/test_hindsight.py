@@ -94,7 +94,11 @@ def test_the_value_of_keeping_against_loops(agent, lived):
                         likely(agent, lived, b, later, sorted(ids))
                         for ids in (kept | {j}, kept - {j})
                     )
-                    credit = advantage[b, later] * (with_it - without) / max(pi, hindsight.RAREST)
+                    credit = (
+                        max(advantage[b, later], 0.0)
+                        * (with_it - without)
+                        / max(pi, hindsight.RAREST)
+                    )
                     expected[b, t, place] += 0.9 ** (later - 1 - t) * credit
     np.testing.assert_allclose(value, expected, atol=1e-4)
 
