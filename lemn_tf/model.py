@@ -187,7 +187,7 @@ class StreamReader(RetentionTrainer):
         acting: str | RetentionPolicy | None = None,
         **kwargs,
     ):
-        """Says how `fit` trains.
+        """Sets how `fit` trains.
 
         Args:
             optimizer, *args: as in Keras; give an optimizer `global_clipnorm` to clip.

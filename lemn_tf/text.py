@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 PADDING, UNKNOWN = 0, 1
-"""The two ids that are not words: padding, and any word out of the vocabulary."""
+"""The two ids that are not words: padding, and any word that is not in the vocabulary."""
 
 # What separates words: everything but letters, marks, digits, and apostrophes and hyphens inside a
 # word. RE2 has no lookaround, so those at a word's edge are removed in two further steps.
@@ -116,9 +116,6 @@ class Vocabulary(keras.layers.Layer):
             texts: sentences and questions, split by the same tokenizer as in a call.
             answers: answers, each one word as in `lookup`, e.g. "milk,football".
             **kwargs: passed on to the constructor.
-
-        Returns:
-            A `Vocabulary`.
 
         Example:
 

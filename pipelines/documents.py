@@ -155,9 +155,6 @@ def read(
         answers: whether every question must have an answer, as for training.
         largest: bytes that a document may have.
 
-    Returns:
-        The collection.
-
     Example:
 
     >>> import json, tempfile

@@ -67,16 +67,13 @@ def write(
     words: Words,
     layout: Layout = Layout(),  # noqa: B008 (frozen)
 ) -> int:
-    """Encodes a collection into a TFRecord file; whole or not at all.
+    """Encodes a collection into a TFRecord file, whole or not at all; returns how many records.
 
     Beside it lies `PATH.json`, which says how it was made; `read` compares.
 
     Args:
         path: the file to write. Missing folders are made.
         collection, words, layout: as for `spans.dataset`.
-
-    Returns:
-        The number of records.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +107,6 @@ def read(
         batch_size: documents in a batch.
         drawing: as for `spans.dataset`, but `weights`; documents are shuffled within some
             thousands.
-
-    Returns:
-        A `tf.data.Dataset`.
     """
     drawn = Drawing(batch_size, **drawing)
     if drawn.weights is not None:

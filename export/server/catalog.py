@@ -49,7 +49,7 @@ class Version:
         Args:
             signature: one of the model's.
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which nobody wants the answer.
+            deadline: `time.monotonic()` after which the answer is of no use.
         """
         batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
         outputs, batch = batcher.run(arrays, deadline)
@@ -236,7 +236,7 @@ class Catalog:
         """Loads what is new and frees what is no longer wanted."""
         prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
         labelled = set(self.labels.values()) & prints.keys()
-        good = 0  # versions that load, from the newest: broken ones leave their place to older ones
+        good = 0  # versions that load, from the newest; for broken ones, older ones stay
         for number in sorted(prints, reverse=True):
             if good >= self.keep and number not in labelled:
                 continue

@@ -32,11 +32,7 @@ _STATES = get_model_status_pb2.ModelVersionStatus.State
 
 
 class Endpoint:
-    """The methods themselves: message in, message and a note for the log out.
-
-    Args:
-        catalog: the models.
-    """
+    """The methods themselves: message in, message and a note for the log out."""
 
     def __init__(self, catalog: Catalog):
         self.catalog = catalog

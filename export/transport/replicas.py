@@ -17,7 +17,7 @@ from lemn_tf.export.tensors import Arrays
 from lemn_tf.export.transport.base import Interface, Transport
 
 REST = 5.0
-"""Seconds in which a replica that was not available is asked only if no other one is."""
+"""Seconds in which a replica that was not available is asked only if no other one can be."""
 T = TypeVar("T")
 
 

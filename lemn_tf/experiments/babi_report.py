@@ -180,7 +180,7 @@ def _best(records: list[Record]) -> Record:
 
 
 def _episodes(records: list[Record]) -> str:
-    """How long the policy of each seed was trained, said once if it is the same."""
+    """How long the policy of each seed was trained; once if all lengths are the same."""
     lengths = [sum(record["settings"]["episodes"].values()) / 1000 for record in records]
     return ", ".join(f"{length:g}" for length in dict.fromkeys(lengths))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from lemn_tf.experiments import babi, babi_table
 from lemn_tf.experiments.babi_grid import SweepCell
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.cells import CellTable
 from lemn_tf.files import write_atomically
-from lemn_tf.tables import Table as Rows
+from lemn_tf.tables import Table
 
 
-class SweepTable(Table[SweepCell]):
+class SweepTable(CellTable[SweepCell]):
     """Trains and scores the cells of a sweep; see `lemn_tf.experiments.cells`.
 
     Args:
@@ -124,4 +124,4 @@ def _page(variant: str, rows: list[dict[str, Any]]) -> str:
         "column of a setting that was chosen by it means nothing. Written by `lemn sweep`; the\n"
         "trainings are in `results/`, one file each.\n\n"
     )
-    return f"{about}{Rows(head, lines).markdown()}\n"
+    return f"{about}{Table(head, lines).markdown()}\n"

@@ -11,7 +11,7 @@ from typing import Any
 from lemn_tf import recipes, runs, training
 from lemn_tf.experiments import babi
 from lemn_tf.experiments.babi_cells import ENTROPY, ROOMY, WINDOW, BabiCell
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.cells import CellTable
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
@@ -54,7 +54,7 @@ def scores(folder: Path, files: dict[str, Path]) -> dict[str, dict[str, Any]]:
 
 
 def told(settings: babi.BabiSettings) -> dict[str, Any]:
-    """Settings as a result keeps them: files by their names, for where they lay does not matter."""
+    """Settings as a result keeps them: files by name only, because their place does not matter."""
     return {
         key: Path(value).name if key in FILES and value else value
         for key, value in dataclasses.asdict(settings).items()
@@ -69,7 +69,7 @@ def curve(history: list[dict[str, Any]]) -> list[list[Any]]:
     ]
 
 
-class BabiTable(Table[BabiCell]):
+class BabiTable(CellTable[BabiCell]):
     """Trains and scores the cells; see `lemn_tf.experiments.cells`.
 
     Args:
@@ -146,16 +146,9 @@ class BabiTable(Table[BabiCell]):
         }
 
     def command(self, cell: BabiCell) -> list[str]:
-        column = ["--columns", f"{cell.variant}-{cell.slots}"]
-        return [
-            "reproduce",
-            "babi",
-            "--rows",
-            cell.row.name,
-            *column,
-            "--seeds",
-            f"{cell.seed + 1}",
-        ]
+        column, seeds = f"{cell.variant}-{cell.slots}", str(cell.seed + 1)
+        asked = ["--rows", cell.row.name, "--columns", column, "--seeds", seeds]
+        return ["reproduce", "babi", *asked]
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"test error {record['scores']['test']['error_rate']:.1f}%"

@@ -71,7 +71,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
     if data.reader is not None:
         return
     trainer = reading.SpanTrainer(reader)
-    # To compile takes a minute, which a short training would not win back.
+    # Compiling takes a minute, which a short training would not win back.
     fast = settings.updates >= 500 and isinstance(reader, LiteReader)
     trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
     trainer.optimizer.build(reader.trainable_variables)
@@ -148,7 +148,7 @@ class _Saver(keras.callbacks.Callback):
         self.variables, self.run = variables, run
 
     def restored(self) -> int:
-        """Puts back what was kept, if anything was, and returns the epochs it had seen."""
+        """Restores what was kept, if anything was; returns the number of epochs before it."""
         kept = self.run.load()
         if kept is None:
             return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.files import write_atomically
-from lemn_tf.navigation.navigator import READERS
+from lemn_tf.navigation.recipe import READERS
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -27,15 +27,12 @@ Record = dict[str, Any]
 
 
 def copy_presets(results: Path, out: Path, presets: Path) -> list[Path]:
-    """Copies the agents that validated best, in half precision.
+    """Copies the agents that validated best, in half precision; returns what was written.
 
     Args:
         results: folder of the report.
         out: folder of the runs.
         presets: folder to copy to.
-
-    Returns:
-        What was written.
     """
     written = []
     for row in SHIPPED:

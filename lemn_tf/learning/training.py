@@ -51,7 +51,7 @@ class RetentionTrainer(keras.Model):
         own: dict[str, Any] | None = None,
         **kwargs,
     ):
-        """Says how `fit` trains.
+        """Sets how `fit` trains.
 
         Args:
             optimizer, loss, *args, **kwargs: as `keras.Model.compile` takes them.
@@ -266,7 +266,7 @@ class RetentionTrainer(keras.Model):
             first = str(error).strip().splitlines()[0]
         warnings.warn(
             f"the model cannot be compiled with XLA ({first}); training goes on without, more "
-            "slowly. compile(jit_compile=False) says so from the beginning",
+            "slowly. To avoid this warning, pass jit_compile=False to compile",
             stacklevel=2,
         )
         self.compiled_with_xla = False

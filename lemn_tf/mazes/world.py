@@ -58,12 +58,6 @@ def imaze_rules(length: int) -> Rules:
     of 100 cannot be walked in 100 steps, so from length 40, the longest of Oh et al., the limit
     grows with the length: 2.5 steps for each row, as at length 40.
 
-    Args:
-        length: length of the I-Maze.
-
-    Returns:
-        The `Rules`.
-
     Example:
 
     >>> [imaze_rules(length).limit for length in (9, 10, 40, 100, 200)]
@@ -97,9 +91,6 @@ def split_rules(split: str, far: int = 0) -> Rules:
 
 def default_rules(maze: Maze) -> Rules:
     """Guesses the rules of a map from its shape, for maps read from a file.
-
-    Args:
-        maze: the map.
 
     Returns:
         `imaze_rules` for an I-Maze; otherwise `split_rules`, large if the walled canvas is larger
@@ -242,9 +233,6 @@ def build(
         mazes: the maps, M of them.
         rules: one for all maps, or one for each; by default `default_rules` of each.
         camera: the camera; the default one if None.
-
-    Returns:
-        A `World`.
 
     Example: see `World`.
     """

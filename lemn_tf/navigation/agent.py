@@ -27,6 +27,7 @@ import tensorflow as tf
 from lemn_tf import retention
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
+from lemn_tf.readers.base import WithReader
 from lemn_tf.readers.mqn import FRMQN, LSTM, MQN, Glance
 from lemn_tf.readers.when import When
 from lemn_tf.retention import Decision
@@ -73,7 +74,7 @@ class Move(NamedTuple):
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
-class RetentionView(keras.layers.Layer):
+class RetentionView(WithReader):
     """e = W v + b: the memory's value vector, narrowed for the retention policy.
 
     Args:
@@ -82,8 +83,8 @@ class RetentionView(keras.layers.Layer):
     """
 
     def __init__(self, reader: MQN, width: int = 32, **kwargs):
-        super().__init__(**{"autocast": False, **kwargs})
-        self.reader, self.width = reader, width
+        super().__init__(reader, **{"autocast": False, **kwargs})
+        self.width = width
         self.narrow = keras.layers.Dense(width, name="narrow")
         self.narrow.build((None, reader.units))
         self.built = True
@@ -96,12 +97,7 @@ class RetentionView(keras.layers.Layer):
         return self.of_codes(self.reader.encode(observations))
 
     def get_config(self):
-        reader = keras.saving.serialize_keras_object(self.reader)
-        return {**super().get_config(), "reader": reader, "width": self.width}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
+        return {**super().get_config(), "width": self.width}
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -224,7 +220,7 @@ class MemoryAgent(keras.Model):
     def consider(
         self, observation: Nest, state: MemoryState, seed: tf.Tensor | None = None
     ) -> tuple[Move, MemoryState]:
-        """As `act`, with all there is to know about the step: a `Move`, and the state after it."""
+        """As `act`, with everything about the step: a `Move`, and the state after it."""
         item = self.reader.eyes.item
         observation = tf.nest.map_structure(lambda s, x: tf.cast(x, s.dtype), item, observation)
         seen = self((observation, state))

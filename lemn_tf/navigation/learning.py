@@ -234,16 +234,13 @@ class Learner:
     def update(
         self, course: Course, starts: tf.Tensor, seed: tuple[int, int], progress: float
     ) -> dict[str, float]:
-        """One update.
+        """One update; returns scalars to show.
 
         Args:
             course: the maps.
             starts: int32 `[B]`, start poses.
             seed: two numbers; the same ones give the same update.
             progress: how much of the training is done, 0 to 1.
-
-        Returns:
-            Scalars to show.
         """
         drawn = tf.constant(seed, tf.int32)
         walked, steps = self._walk(course, starts, drawn, course.longest)

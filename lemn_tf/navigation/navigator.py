@@ -15,10 +15,8 @@ import keras
 from lemn_tf import retention
 from lemn_tf.mazes.world import ACTIONS
 from lemn_tf.navigation.agent import MemoryAgent
+from lemn_tf.navigation.recipe import READERS
 from lemn_tf.readers.mqn import FrameEncoder
-
-READERS = ("mqn", "frmqn")
-"""The readers of the paper, by name."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")

@@ -173,7 +173,7 @@ def _step(
     seed: tf.Tensor | None,
     action: tf.Tensor | None,
 ) -> tuple[Stage, dict[str, tf.Tensor]]:
-    """One step of all episodes: where they stand after it, and what there is to tell about it."""
+    """One step of all episodes: where they stand after it, and what is recorded of it."""
     pose, alive, state, carry = stage
     frame = tf.gather(course.frame, pose)
     seen = see(model, views, frame, state, carry)

@@ -98,7 +98,7 @@ def agent_for(
 ) -> MemoryAgent:
     """An untrained agent for a world.
 
-    Nobody knows what will matter in it, so a policy that learns begins with a fair sample of the
+    It is not known what will matter in it, so a policy that learns begins with a fair sample of the
     episode (`reservoir`, see `retention.Spatial`), if it can.
 
     Args:
@@ -135,8 +135,8 @@ class Life:
     """Lives episodes, one in each of B environments, as often as it is called.
 
     Args:
-        agent: who.
-        envs: where. They begin a new episode by themselves when one has ended.
+        agent: acts in them.
+        envs: the environments. They begin a new episode by themselves when one has ended.
         longest: steps after which episodes are cut.
         jit_compile: compile a step with XLA.
 
@@ -225,7 +225,7 @@ class WorldLearner(Learner):
         return output, candidates(views.vectors, ids)
 
     def losses(self, batch: Episodes, entropy, guidance=0.0, seed=None):
-        """See `Learner.losses`; nobody knows the way, so there is no guidance."""
+        """See `Learner.losses`; the shortest way is not known, so there is no guidance."""
         seen = self.replayed(batch)
         total, shown = judged(self.model, self.recipe, batch, seen, entropy, seed)
         steps = tf.reduce_sum(tf.cast(batch.valid, tf.float32), axis=1)

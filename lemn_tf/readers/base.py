@@ -105,10 +105,35 @@ class Reader(keras.layers.Layer):
         return self.read(self.ask(question), self.encode(state.entries), state.ids)
 
 
+class WithReader(keras.layers.Layer):
+    """A layer that holds a reader and is saved with it.
+
+    Args:
+        reader: see the subclass.
+    """
+
+    def __init__(self, reader: Reader, **kwargs):
+        super().__init__(**kwargs)
+        self.reader: Any = reader
+
+    def get_config(self):
+        return {**super().get_config(), "reader": keras.saving.serialize_keras_object(self.reader)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
+
+
 def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
     taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)
     return tf.where((ids != memory.EMPTY)[..., None], taken, tf.zeros([], taken.dtype))
+
+
+def attention_over(used: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Softmax of `[..., M]` scores over the used slots, 0 if there are none; done in float32."""
+    masked = tf.where(used, tf.cast(scores, tf.float32), -1e9)
+    return tf.cast(tf.nn.softmax(masked) * tf.cast(used, tf.float32), scores.dtype)
 
 
 def flipped(kept: tf.Tensor, steps: int) -> tf.Tensor:

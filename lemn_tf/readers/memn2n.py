@@ -7,9 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.readers.base import Answer, Reader, rank, take_items
-
-MASKED = -1e9
+from lemn_tf.readers.base import Answer, Reader, WithReader, attention_over, rank, take_items
 
 
 def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
@@ -21,12 +19,6 @@ def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
     k = np.arange(1, width + 1) - (width + 1) / 2
     j = np.arange(1, words + 1) - (longest + 1) / 2
     return (1 + 4 * np.outer(j, k) / (width * longest)).astype(np.float32)
-
-
-def attention_over(used: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Softmax of `[..., M]` scores over the used slots, 0 if there are none; done in float32."""
-    masked = tf.where(used, tf.cast(scores, tf.float32), MASKED)
-    return tf.cast(tf.nn.softmax(masked) * tf.cast(used, tf.float32), scores.dtype)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -190,7 +182,7 @@ class MemN2N(Reader):
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
-class Matching(keras.layers.Layer):
+class Matching(WithReader):
     """z of IM-LEMN on a MemN2N: the attention logits of the input, averaged over the hops.
 
     A GRU over its words embeds the input as c_t, which is asked like a question. So what the
@@ -198,8 +190,7 @@ class Matching(keras.layers.Layer):
     """
 
     def __init__(self, reader: MemN2N, **kwargs):
-        super().__init__(**kwargs)
-        self.reader = reader
+        super().__init__(reader, **kwargs)
         self.controller = keras.layers.GRU(reader.units, dtype="float32", name="controller")
         self.controller.build((None, None, reader.units))
         self.built = True
@@ -220,10 +211,3 @@ class Matching(keras.layers.Layer):
         c = newcomer[..., -self.reader.units :]
         codes = vectors[..., : -self.reader.units]
         return c, self.reader.match(c, codes, ids)
-
-    def get_config(self):
-        return {**super().get_config(), "reader": keras.saving.serialize_keras_object(self.reader)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})

@@ -23,7 +23,7 @@ def write(found: Findings, out: str | os.PathLike) -> Path:
     """Writes the page, whole or not at all.
 
     Args:
-        found: what `look` found out.
+        found: what `findings.look` returned.
         out: the file, `.html`.
     """
     path = Path(out)
