@@ -335,10 +335,7 @@ class EpisodicMemory(keras.layers.Layer):
         return after, decisions
 
     def replay(
-        self,
-        vectors: tf.Tensor,
-        decisions: Decision,
-        seed: tf.Tensor | None = None,
+        self, vectors: tf.Tensor, decisions: Decision, seed: tf.Tensor | None = None
     ) -> Scores:
         """What the policy thinks of every step of a recorded rollout, all steps at once.
 

@@ -224,11 +224,7 @@ class StreamReader(RetentionTrainer):
         self._examined = self.program(self._examine)
 
     def losses_of(
-        self,
-        episode: Episode,
-        seed: tf.Tensor,
-        entropy: tf.Tensor,
-        slots: int | None = None,
+        self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor, slots: int | None = None
     ):
         """See `RetentionTrainer.losses_of`."""
         self._meet(episode)

@@ -40,10 +40,7 @@ def _fields(layout: Layout) -> dict[str, tuple[tf.DType, list[int], int]]:
     wide = {"chars": [tokens.CHARS], "punctuation": [2]}
     fields = {
         f"{where}/{name}": (_SMALL[name], [columns, *wide.get(name, [])], 0)
-        for where, columns in (
-            ("items", layout.slot_words),
-            ("questions", layout.question_words),
-        )
+        for where, columns in (("items", layout.slot_words), ("questions", layout.question_words))
         for name in tokens.ARRAYS
     }
     return fields | {
