@@ -106,11 +106,7 @@ class Reader(keras.layers.Layer):
 
 
 class WithReader(keras.layers.Layer):
-    """A layer that holds a reader and is saved with it.
-
-    Args:
-        reader: see the subclass.
-    """
+    """A layer that holds a reader and is saved with it."""
 
     def __init__(self, reader: Reader, **kwargs):
         super().__init__(**kwargs)

@@ -28,11 +28,7 @@ class _View(WithReader):
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class Lexical(_View):
-    """Stem, salience and idf of each word, `[..., 3 L]`, for the rules of `retention.lexical`.
-
-    Args:
-        reader: a `WordReader`.
-    """
+    """Stem, salience and idf of each word, `[..., 3 L]`, for the rules of `retention.lexical`."""
 
     def view(self, entries):
         features = tf.cast(entries["features"], tf.float32)
