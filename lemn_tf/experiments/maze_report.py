@@ -93,7 +93,7 @@ def maze_table(found: list[Record]) -> str:
         "# Single Goal with Indicator: success %",
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
-        "start heading; actions are drawn with a fixed seed at the temperature said. Trained with "
+        "start heading; actions are drawn with a fixed seed at the temperature shown. Trained with "
         "guidance, see docs/mazes.md, on the training maps of Oh et al. and generated ones, or on "
         "generated ones only. The paper's numbers are for the maps of Oh et al. (2016).",
         "",
