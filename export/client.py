@@ -144,8 +144,8 @@ class MemoryClient:
         """Takes in sentences in their order, `chunk` of them with each request.
 
         A reader of documents also takes texts that fill several slots; there is then an observation
-        for each slot. A shorter rest is padded: requests of different lengths cannot share a batch,
-        and TF Serving refuses those that meet in one.
+        for each slot. A shorter last part is padded: requests of different lengths cannot share a
+        batch, and TF Serving refuses those that meet in one.
         """
         if chunk < 1:
             raise ValueError(f"expected a chunk of at least 1 sentence; got {chunk}")

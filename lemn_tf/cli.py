@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command not in LIGHT:
             _import_tensorflow()
         return command.run(arguments) or 0
-    except BrokenPipeError:  # whoever reads our output has stopped, such as `head`
+    except BrokenPipeError:  # the reader of our output has stopped, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ModuleNotFoundError, OSError, ValueError) as error:

@@ -151,7 +151,7 @@ class StreamReader(RetentionTrainer):
 
         def after_step(t, state):
             now = episode["ask_at"] == t + 1
-            nothing = tf.zeros(tf.shape(state.ids))  # nobody reads unless a question is asked now
+            nothing = tf.zeros(tf.shape(state.ids))  # unread unless a question is asked now
             attention = tf.cond(tf.reduce_any(now), lambda: asked(state, now), lambda: nothing)
             attention.set_shape(state.ids.shape)
             return self.memory.attend(state, attention)

@@ -150,7 +150,7 @@ class Vocabulary(keras.layers.Layer):
 
     @staticmethod
     def _restore(ids: tf.Tensor, texts: tf.Tensor, length: int | None) -> tf.Tensor:
-        """[S, L] back to [..., L], keeping what is known of the static shape."""
+        """[S, L] back to [..., L], keeping what is known about the static shape."""
         dense = tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], 0))
         return tf.ensure_shape(dense, [*texts.shape, length])
 

@@ -1,7 +1,7 @@
 """TriviaQA's files: questions in JSON, documents in an evidence folder, read as a stream.
 
     collection = read("qa/wikipedia-train.json", "evidence")     # indexes; loads no document
-    len(collection), collection.missing                          # documents there, names not there
+    len(collection), collection.missing                          # documents found, names not found
     for document in collection:                                  # one text in memory at a time
         document.name, document.text, document.questions
 

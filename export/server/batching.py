@@ -1,6 +1,6 @@
 """Joins concurrent requests to one signature into one call.
 
-A request that finds nobody under way runs at once, on its own thread. Requests of the same shapes
+A request that finds no other under way runs at once, on its own thread. Requests of the same shapes
 that arrive meanwhile queue up, and the first of them takes all that fit together:
 
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
@@ -92,7 +92,7 @@ class Batcher:
 
         Args:
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is of no use.
+            deadline: `time.monotonic()` after which the answer is useless.
 
         Returns:
             The outputs, and how many requests shared the call.
@@ -113,7 +113,7 @@ class Batcher:
 
         Args:
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is of no use.
+            deadline: `time.monotonic()` after which the answer is useless.
             pool: gives the threads that run the model.
         """
         signature, loop = self.signature, asyncio.get_running_loop()
@@ -175,7 +175,7 @@ class Lane:
             pool.submit(self._lead, entry)
 
     def _join(self, entry: _Entry) -> None:
-        """Lets a request lead if nobody does, and else puts it into the queue."""
+        """Lets a request lead if no other does, or else puts it into the queue."""
         with self._lock:
             entry.leads = not self.busy
             self.busy = True
@@ -226,7 +226,7 @@ class Lane:
         return len(self.queue) + 1 >= self._expected
 
     def _wait(self) -> None:
-        """Until the company is complete, or twice nobody came for as long as a call takes.
+        """Until the company is complete, or twice none came for as long as a call takes.
 
         Once is not enough: on a busy machine this process may not have run in the meantime.
         """

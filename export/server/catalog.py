@@ -49,7 +49,7 @@ class Version:
         Args:
             signature: one of the model's.
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is of no use.
+            deadline: `time.monotonic()` after which the answer is useless.
         """
         batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
         outputs, batch = batcher.run(arrays, deadline)
@@ -152,7 +152,7 @@ class Catalog:
             self._watcher.start()
 
     def _check_labels(self) -> None:
-        """Raises unless every label is of a version that is there."""
+        """Raises unless every label names a version that is loaded."""
         there = {number for model in self.models.values() for number in model.loaded}
         for label, number in self.labels.items():
             if number not in there:
@@ -199,7 +199,7 @@ class Catalog:
         return model.loaded[version]
 
     def statuses(self, name: str, version: int | None = None, label: str = "") -> dict[int, Status]:
-        """Version to status, newest first; only the one that is asked for, if any is."""
+        """Version to status, newest first; only the one that was asked for, if any."""
         with self._lock:
             model = self.model(name)
             if label:

@@ -30,7 +30,7 @@ class Gate:
         """Waits until there is room; raises RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
 
         Args:
-            deadline: `time.monotonic()` after which waiting is of no use.
+            deadline: `time.monotonic()` after which waiting is useless.
         """
         with self._lock:
             if self._here >= self.inside + self.waiting:

@@ -57,7 +57,7 @@ class Replicas:
         return self._by_turns(ask)
 
     def _by_turns(self, function: Callable[[int], T]) -> T:
-        """Calls a function with the replica whose turn it is, or the next one that is there."""
+        """Calls a function with the replica whose turn it is, or the next one that is available."""
         count = len(self._transports)
         turns = [(self._turn + step) % count for step in range(count)]
         now = time.monotonic()

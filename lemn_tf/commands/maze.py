@@ -199,7 +199,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
 
 
 def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
-    """The maze to play, for an agent that was trained in some; raises for what does not fit."""
+    """The kind of maze to play; raises for options that do not fit the agent or each other."""
     names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("modules",), "agents of other worlds")

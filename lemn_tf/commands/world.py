@@ -158,7 +158,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def cells_of(arguments: argparse.Namespace) -> list[WorldCell]:
-    """The trainings that are asked for; raises if there are none such."""
+    """The trainings that were asked for; raises if a name is unknown."""
     if arguments.presets:
         raise ValueError("--presets: no agent of these worlds is a preset")
     return plan(arguments.envs or list(EXAMS), arguments.rows or list(ROWS), arguments.seeds)

@@ -80,7 +80,7 @@ class SweepTable(babi_table.StoryTable[SweepCell]):
 
 
 def _row(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the seeds of one combination came to."""
+    """The results of one combination, all seeds."""
     row: dict[str, Any] = {"values": records[0]["values"]}
     row["seeds"] = [record["seed"] for record in records]
     for split in ("valid", "test"):

@@ -1,4 +1,4 @@
-"""A comparison as jobs: each policy at each size of memory is scored by itself, somewhere.
+"""A comparison as jobs: each policy at each size of memory is a score of its own.
 
 The result is what `lemn_tf.evaluation.compare` gives in one process. A score is a file, and stays
 valid as long as the model, the stories and the settings are the same.

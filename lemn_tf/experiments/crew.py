@@ -22,7 +22,7 @@ from lemn_tf.learning.workers import (
 )
 
 PATIENCE = 10.0
-"""Seconds that local workers have to end by themselves."""
+"""Seconds that local workers have to end on their own."""
 
 
 def size(asked: int | None) -> int:

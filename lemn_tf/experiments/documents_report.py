@@ -55,7 +55,7 @@ def reproduce(
         folders: sets, each with `qa/wikipedia-{train,dev}.json` and `evidence/`.
         results: folder for `documents.md`, and for the cells in `documents/`.
         seeds: trainings of each learned policy.
-        told: is given lines to show.
+        told: called with lines to show.
         only: run only cells whose name has one of these in it; None for all.
         minilm: folder for MiniLM's vectors of slots, for policies that see them; None for none.
     """

@@ -109,7 +109,7 @@ def summary(marks: Marks) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came of a question file.
+    """The results for a question file.
 
     Attributes:
         told: what `lemn evaluate` shows.

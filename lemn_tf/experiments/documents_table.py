@@ -60,7 +60,7 @@ class Side:
 
     Attributes:
         collection: the file.
-        documents: what the reader says of each.
+        documents: what the reader says about each.
         parts: where the parts of its view stand in their `vectors`.
     """
 
@@ -276,7 +276,7 @@ class KeeperCell:
 
 
 class KeeperTable(CellTable[KeeperCell]):
-    """Cells that share what the reader says of a set, so they run in one process.
+    """Cells that share what the reader says about a set, so they run in one process.
 
     Args:
         results: folder for the JSON files.

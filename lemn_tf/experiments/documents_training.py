@@ -45,7 +45,7 @@ def train(
     Args:
         settings: how.
         out: folder of the run.
-        told: is given lines to show.
+        told: called with lines to show.
     """
     data = documents.load(settings, told)  # before anything is written
     run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
@@ -79,7 +79,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
     kept = [*reader.trainable_variables, reader.seeds.state, *trainer.optimizer.variables]
     saver = _Saver(kept, run)
     done = saver.restored() * each
-    # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
+    # All in one fit: when one ends, Keras replaces the weights by their averages.
     if done < settings.updates:
         trainer.fit(
             _memories(settings, data, done).take(settings.updates - done),

@@ -1,4 +1,4 @@
-"""What a model of documents knows of words, and of a slot when it arrives; without tensorflow_text.
+"""What a model of documents knows about words and arriving slots; without tensorflow_text.
 
 Training, evaluation and exported models all build on this.
 """
@@ -18,7 +18,7 @@ from lemn_tf.wordlist import WordList
 OWN = ("hand", "words", "slot")
 """What policies see of a slot, see `WordReader`; with MiniLM's vectors they see `sentence` too."""
 ARRIVAL = 8
-"""The width of what `arrival` says of a slot."""
+"""The width of what `arrival` says about a slot."""
 
 
 def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:

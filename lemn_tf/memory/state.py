@@ -49,7 +49,7 @@ class MemoryState(NamedTuple):
         expiry: `[B, N]` int64, the clock at which an entry becomes the first to go, or `NEVER`.
         carry: what the policy remembers of each slot (nest of `[B, N, ...]`), `()` if nothing.
         clock: `[B]` int64, number of items seen.
-        stream: what is known of the stream as a whole (nest of `[B, ...]`), `()` if nothing; it
+        stream: what is known about the stream as a whole (nest of `[B, ...]`), `()` if nothing; it
             belongs to whatever makes the items, and is only carried along here.
     """
 

@@ -239,7 +239,7 @@ class WorldLearner(Learner):
 
 
 def summary(lived: Sequence[Episodes]) -> dict[str, float]:
-    """What episodes came to.
+    """Returns and lengths of episodes, summed up.
 
     Args:
         lived: some batches of them.
