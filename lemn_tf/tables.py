@@ -100,18 +100,17 @@ def in_words(entry: Any, longest: int = 60) -> str:
     if isinstance(entry, dict):
         entry = entry.get("text", entry)
     if isinstance(entry, dict):
-        return cut("; ".join(f"{k} {in_words(v, longest)}" for k, v in entry.items()), longest)
+        return _cut("; ".join(f"{k} {in_words(v, longest)}" for k, v in entry.items()), longest)
     entry = entry.numpy() if hasattr(entry, "numpy") else entry
     entry = entry.tolist() if hasattr(entry, "tolist") else entry
     if isinstance(entry, bytes):
         entry = entry.decode(errors="replace")
     if isinstance(entry, str):
-        return cut(entry, longest)
+        return _cut(entry, longest)
     if isinstance(entry, list | tuple):
-        return cut(", ".join(in_words(one, longest) for one in entry[:longest]), longest)
+        return _cut(", ".join(in_words(one, longest) for one in entry[:longest]), longest)
     return f"{entry:.3g}" if isinstance(entry, float) else str(entry)
 
 
-def cut(text: str, longest: int) -> str:
-    """A text of at most so many characters; a longer one ends in an ellipsis."""
+def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -42,6 +42,9 @@ def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list
         paths: a path, or several whose stories are joined in order. Files that end in `.jsonl`
             hold JSON lines, see `lemn_tf.pipelines.stories`.
 
+    Returns:
+        The stories.
+
     Example:
 
     >>> import tempfile
@@ -50,10 +53,12 @@ def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list
     >>> read_stories(path)[0].questions
     (Question(text='Where is it?', answer='garden', support=(0,), asked_after=1),)
     """
-    stories: list[Story] = []
-    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
-        stories += read_jsonl(path) if path.suffix == ".jsonl" else _read_file(path)
-    return stories
+    each = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [story for path in each for story in _read(Path(path))]
+
+
+def _read(path: Path) -> list[Story]:
+    return read_jsonl(path) if path.suffix == ".jsonl" else _read_file(path)
 
 
 def _read_file(path: Path) -> list[Story]:

@@ -1,6 +1,6 @@
 """Joins concurrent requests to one signature into one call.
 
-A request that finds no other under way runs at once, on its own thread. Requests of the same shapes
+A request that finds nobody under way runs at once, on its own thread. Requests of the same shapes
 that arrive meanwhile queue up, and the first of them takes all that fit together:
 
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
@@ -12,7 +12,7 @@ take their time. It waits only while they keep coming. So one client sees no add
 soon share every call.
 
 A request comes on a thread of its own, which sleeps until there is a result, or from an event loop,
-which is told of all results of a call at once: waking many threads costs more than a call.
+which is told of all results of a call at once: to wake many threads costs more than a call.
 
 Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: no
 request waits for one that it could not have joined.
@@ -92,7 +92,7 @@ class Batcher:
 
         Args:
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is useless.
+            deadline: `time.monotonic()` after which nobody wants the answer.
 
         Returns:
             The outputs, and how many requests shared the call.
@@ -113,7 +113,7 @@ class Batcher:
 
         Args:
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is useless.
+            deadline: `time.monotonic()` after which nobody wants the answer.
             pool: gives the threads that run the model.
         """
         signature, loop = self.signature, asyncio.get_running_loop()
@@ -175,7 +175,7 @@ class Lane:
             pool.submit(self._lead, entry)
 
     def _join(self, entry: _Entry) -> None:
-        """Lets a request lead if no other does, or else puts it into the queue."""
+        """Lets a request lead if nobody does, and else puts it into the queue."""
         with self._lock:
             entry.leads = not self.busy
             self.busy = True

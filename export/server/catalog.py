@@ -49,7 +49,7 @@ class Version:
         Args:
             signature: one of the model's.
             arrays: checked inputs.
-            deadline: `time.monotonic()` after which the answer is useless.
+            deadline: `time.monotonic()` after which nobody wants the answer.
         """
         batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
         outputs, batch = batcher.run(arrays, deadline)

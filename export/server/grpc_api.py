@@ -32,7 +32,11 @@ _STATES = get_model_status_pb2.ModelVersionStatus.State
 
 
 class Endpoint:
-    """The methods themselves: message in, message and a note for the log out."""
+    """The methods themselves: message in, message and a note for the log out.
+
+    Args:
+        catalog: the models.
+    """
 
     def __init__(self, catalog: Catalog):
         self.catalog = catalog

@@ -70,7 +70,7 @@ def run_training(
         trainee: the agent in training.
         settings: how it was made.
         run: keeps the training, with the board for TensorBoard; None keeps nothing.
-        show: called with every line of the history.
+        show: is called with every line of the history.
         walks: draws pictures of a walk for the board, `[K, H, W, 3]`.
     """
     if run is None:

@@ -71,7 +71,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
     if data.reader is not None:
         return
     trainer = reading.SpanTrainer(reader)
-    # Compiling takes a minute, which a short training would not win back.
+    # To compile takes a minute, which a short training would not win back.
     fast = settings.updates >= 500 and isinstance(reader, LiteReader)
     trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
     trainer.optimizer.build(reader.trainable_variables)
@@ -79,7 +79,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
     kept = [*reader.trainable_variables, reader.seeds.state, *trainer.optimizer.variables]
     saver = _Saver(kept, run)
     done = saver.restored() * each
-    # All in one fit: when one ends, Keras replaces the weights by their averages.
+    # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
     if done < settings.updates:
         trainer.fit(
             _memories(settings, data, done).take(settings.updates - done),

@@ -18,7 +18,7 @@ from lemn_tf.wordlist import WordList
 OWN = ("hand", "words", "slot")
 """What policies see of a slot, see `WordReader`; with MiniLM's vectors they see `sentence` too."""
 ARRIVAL = 8
-"""The width of what `arrival` says about a slot."""
+"""The width of what `arrival` says of a slot."""
 
 
 def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:

@@ -95,7 +95,7 @@ class Store:
     written whole or not at all, in half precision.
 
     Args:
-        folder: for the files; made if missing.
+        folder: for the files; made if it is not there.
         encode: texts to vectors; None for MiniLM, which is loaded when it is first needed.
     """
 

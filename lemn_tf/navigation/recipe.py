@@ -41,7 +41,7 @@ class Recipe:
             goal from wherever the agent has got to, and asks the first number of D which goal that
             is; falls linearly and is gone half-way. What to forget is left to the return.
         value: weight of the value loss.
-        temperature: how the agent plays when it is validated, and from then on; see `Navigator`.
+        temperature: how the agent plays when it is validated, and ever after; see `Navigator`.
         validate_every: updates between two validations.
     """
 

@@ -225,7 +225,7 @@ class WorldLearner(Learner):
         return output, candidates(views.vectors, ids)
 
     def losses(self, batch: Episodes, entropy, guidance=0.0, seed=None):
-        """See `Learner.losses`; the shortest way is not known, so there is no guidance."""
+        """See `Learner.losses`; nobody knows the way, so there is no guidance."""
         seen = self.replayed(batch)
         total, shown = judged(self.model, self.recipe, batch, seen, entropy, seed)
         steps = tf.reduce_sum(tf.cast(batch.valid, tf.float32), axis=1)

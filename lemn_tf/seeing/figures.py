@@ -27,7 +27,7 @@ from lemn_tf.memory import MemoryState
 from lemn_tf.retention.decision import Decision
 from lemn_tf.seeing.recording import as_trace
 from lemn_tf.seeing.trace import EMPTY, Trace
-from lemn_tf.tables import Table, cut
+from lemn_tf.tables import Table
 
 COLOURS = {
     "fifo": "#e69f00",
@@ -87,8 +87,8 @@ def life_lines(
         axes.plot(*zip(*gone, strict=True), "x", color="#d55e00", ms=5, label="left")
     _mark_questions(axes, asked, place)
     axes.set(xlim=(began, ended + 0.4), ylim=(len(place) - 0.5, -0.5), xlabel="items seen")
-    named = {step.t: cut(step.text or str(step.t), LONGEST) for step in steps}
-    axes.set_yticks(range(len(place)), [f"{named[i]}  {i}" for i in place], fontsize=7)
+    named = {step.t: step.text or str(step.t) for step in steps}
+    axes.set_yticks(range(len(place)), [f"{_short(named[i])}  {i}" for i in place], fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     bar = figure.colorbar(ScalarMappable(Normalize(0, 1), "viridis"), ax=axes, pad=0.01, aspect=40)
@@ -111,6 +111,10 @@ def _mark_questions(axes: Any, asked: Sequence[Any], place: Mapping[int, int]) -
         axes.plot(*zip(*found, strict=True), "o", mec="#009e73", label="needed, and there", **ring)
     if missed:
         axes.plot(*zip(*missed, strict=True), "o", mec="#cc0000", label="needed, and gone", **ring)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def memory_table(held: MemoryState | Sequence[Entry], row: int = 0) -> Table:
