@@ -126,12 +126,6 @@ def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     return tf.where((ids != memory.EMPTY)[..., None], taken, tf.zeros([], taken.dtype))
 
 
-def attention_over(used: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Softmax of `[..., M]` scores over the used slots, 0 if there are none; done in float32."""
-    masked = tf.where(used, tf.cast(scores, tf.float32), -1e9)
-    return tf.cast(tf.nn.softmax(masked) * tf.cast(used, tf.float32), scores.dtype)
-
-
 def flipped(kept: tf.Tensor, steps: int) -> tf.Tensor:
     """Memories `[..., N]` with one item at a time left out or put back: `[..., T, N + 1]` ids.
 

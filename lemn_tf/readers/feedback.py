@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lemn_tf.readers.base import attention_over
+MASKED = -1e9
 
 
 def attend(h: tf.Tensor, keys: tf.Tensor, used: tf.Tensor) -> tf.Tensor:
@@ -22,7 +22,8 @@ def attend(h: tf.Tensor, keys: tf.Tensor, used: tf.Tensor) -> tf.Tensor:
         used: `[..., N]` bool.
     """
     scores = tf.einsum("...d,...nd->...n", tf.cast(h, keys.dtype), keys)
-    return attention_over(used, tf.cast(scores, tf.float32))
+    scores = tf.cast(scores, tf.float32)
+    return tf.nn.softmax(tf.where(used, scores, MASKED)) * tf.cast(used, tf.float32)
 
 
 def read(p: tf.Tensor, values: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.readers.base import Answer, Reader, WithReader, attention_over, rank, take_items
+from lemn_tf.readers.base import Answer, Reader, WithReader, rank, take_items
+
+MASKED = -1e9
 
 
 def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
@@ -19,6 +21,12 @@ def position_encoding(words: int, width: int, longest: int) -> np.ndarray:
     k = np.arange(1, width + 1) - (width + 1) / 2
     j = np.arange(1, words + 1) - (longest + 1) / 2
     return (1 + 4 * np.outer(j, k) / (width * longest)).astype(np.float32)
+
+
+def attention_over(used: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Softmax of `[..., M]` scores over the used slots, 0 if there are none; done in float32."""
+    masked = tf.where(used, tf.cast(scores, tf.float32), MASKED)
+    return tf.cast(tf.nn.softmax(masked) * tf.cast(used, tf.float32), scores.dtype)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
