@@ -86,7 +86,9 @@ class MazeSettings(AgentSettings):
         if self.start_from is not None:
             first = load_agent(self.start_from)
             came, wanted = {**first.settings}, model.settings
-            came |= {name: wanted[name] for name in ("temperature", "world", "dated", "acted")}
+            came |= {name: wanted[name] for name in ("temperature", "world")}  # how it goes on
+            learned = [name for name in ("dated", "acted") if not came[name]]
+            came |= {name: wanted[name] for name in learned}
             if came != wanted:
                 differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
                 raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
@@ -204,15 +206,21 @@ class MapSupply:
                 return course.spawn[rows, headings], course
             course = self._some(tables, rows)
             return course.spawn[np.arange(recipe.episodes), headings], course
-        rows = generator.choice(count, recipe.maps, replace=count < recipe.maps)
+        # Of one limit of steps: short episodes would wait for long ones.
+        like = generator.integers(count) if np.ptp(world.limit) else 0
+        pool = np.flatnonzero(world.limit == world.limit[like])
+        rows = generator.choice(pool, recipe.maps, replace=len(pool) < recipe.maps)
         agents = recipe.episodes // recipe.maps
         turned = headings[: recipe.maps, None] + np.arange(agents)
-        course = self._some(tables, rows)
+        course = self._some(tables, rows, pool)
         return course.spawn[np.arange(recipe.maps)[:, None], turned % 4].reshape(-1), course
 
     @staticmethod
-    def _some(tables: Mapping[str, np.ndarray], rows: np.ndarray) -> Course:
-        largest = int(np.diff(tables["offset"]).max())
+    def _some(
+        tables: Mapping[str, np.ndarray], rows: np.ndarray, like: np.ndarray | slice = slice(None)
+    ) -> Course:
+        """Some maps, with as many poses as any that are like them have."""
+        largest = int(np.diff(tables["offset"])[like].max())
         return cut(tables, rows, poses=len(rows) * (-(-largest // 128) * 128))
 
 
