@@ -70,7 +70,7 @@ def lived(
         lambda: walk(model, course, first, course.longest, details=True), autograph=False
     )
     walked, _ = play()
-    names = ("action", "reward", "entries", "ids", "slot", "shortest")
+    names = ("pose", "action", "reward", "entries", "ids", "slot", "shortest")
     arrays = {name: x.numpy() for name, x in walked.shown.items()}
     arrays |= {name: getattr(walked, name).numpy() for name in names}
     told = []
