@@ -26,13 +26,16 @@ class Exam(NamedTuple):
 
 
 EXAMS = {
-    "popgym-RepeatFirstEasy-v0": Exam(6, 1_000_000),
-    "popgym-RepeatPreviousEasy-v0": Exam(6, 1_000_000),
+    # Two slots more than the steps that RepeatPrevious looks back, 4 and 32.
+    "popgym-RepeatFirstEasy-v0": Exam(6, 200_000),
+    "popgym-RepeatPreviousEasy-v0": Exam(6, 200_000),
+    "popgym-RepeatFirstMedium-v0": Exam(6, 300_000),
+    "popgym-RepeatPreviousMedium-v0": Exam(34, 300_000),
     # The number is that of bsuite's sweep; the steps are those of the 10,000 episodes that it asks
     # for, in memories of 10, 30 and 100 steps, and of 5 and 10 bits.
     **{f"bsuite/memory_len/{n}": Exam(4, 10_016 * t) for n, t in ((9, 11), (15, 31), (22, 101))},
     **{f"bsuite/memory_size/{n}": Exam(4, 10_016 * 3) for n in (4, 9)},
-    **{f"MiniGrid-MemoryS{n}-v0": Exam(8, 4_000_000) for n in (7, 9, 11)},
+    **{f"MiniGrid-MemoryS{n}-v0": Exam(8, 1_000_000) for n in (7, 9, 11)},
 }
 """The worlds by id."""
 ROWS = {

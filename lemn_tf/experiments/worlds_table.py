@@ -40,6 +40,13 @@ class WorldTable(AgentTable[WorldCell]):
             recipe=recipe,
         )
 
+    def recipe(self, cell: WorldCell) -> dict[str, Any]:
+        """The recipe of a cell, as its result says it."""
+        return dataclasses.asdict(self.settings(cell).recipe)
+
+    def is_current(self, cell: WorldCell, record: dict[str, Any]) -> bool:
+        return record.get("recipe") == self.recipe(cell)
+
     def train(self, cell: WorldCell, folder: Path) -> None:
         train_world(self.settings(cell), folder, self.show)
 
@@ -49,7 +56,7 @@ class WorldTable(AgentTable[WorldCell]):
     def record(
         self, cell: WorldCell, folder: Path, history: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        made = super().record(cell, folder, history)
+        made = super().record(cell, folder, history) | {"recipe": self.recipe(cell)}
         if cell.env.startswith("bsuite/"):
             made["regret_ratio"] = round(regret_ratio(history, WORLD_RECIPE.episodes), 4)
         return made

@@ -46,6 +46,42 @@ def generalised_advantage(
     return tf.transpose(advantages)
 
 
+def judge(
+    rewards: tf.Tensor,
+    values: tf.Tensor,
+    valid: tf.Tensor,
+    discount: float,
+    gae_lambda: float,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """How much better than expected every step turned out, and what came after it.
+
+    Args:
+        rewards: `[B, T]`, received after each step.
+        values: `[B, T]`, V(s_t); no gradient flows into them.
+        valid: `[B, T]` bool, False after the end of a stream.
+        discount: gamma.
+        gae_lambda: lambda of the generalised advantage.
+
+    Returns:
+        Advantages and returns, `[B, T]`.
+    """
+    # There is no reward after a stream ends: a discount of 0 keeps padding out of the returns.
+    goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
+    fixed = tf.stop_gradient(values)
+    discounts = discount * tf.cast(goes_on, values.dtype)
+    advantages = generalised_advantage(rewards, fixed, discounts, gae_lambda)
+    return advantages, tf.stop_gradient(advantages + fixed)
+
+
+def normalised(advantages: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
+    """Advantages `[B, T]` with mean 0 and variance 1 over the steps where there was a choice."""
+    weight = tf.cast(free, advantages.dtype)
+    count = tf.maximum(tf.reduce_sum(weight), 1.0)
+    mean = tf.reduce_sum(advantages * weight) / count
+    variance = tf.reduce_sum(tf.square(advantages - mean) * weight) / count
+    return tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
+
+
 def actor_critic_loss(
     logits: tf.Tensor,
     actions: tf.Tensor,
@@ -71,30 +107,55 @@ def actor_critic_loss(
         rollouts: this many successive rows are the same stream with different draws. An action is
             then judged by comparing its return with those of the other rows at the same step.
     """
-    # There is no reward after a stream ends: a discount of 0 keeps padding out of the returns.
-    goes_on = tf.pad(valid[:, 1:], [[0, 0], [0, 1]])
-    discounts = discount * tf.cast(goes_on, values.dtype)
-    fixed = tf.stop_gradient(values)
-    advantages = generalised_advantage(rewards, fixed, discounts, gae_lambda)
-    returns = tf.stop_gradient(advantages + fixed)
+    advantages, returns = judge(rewards, values, valid, discount, gae_lambda)
     if rollouts > 1:
         same = tf.reshape(advantages, [-1, rollouts, advantages.shape[1]])
         same -= tf.reduce_mean(same, axis=1, keepdims=True)
         advantages = tf.reshape(same, tf.shape(advantages))
-    weight = tf.cast(free, values.dtype)
-    count = tf.maximum(tf.reduce_sum(weight), 1.0)
-    mean = tf.reduce_sum(advantages * weight) / count
-    variance = tf.reduce_sum(tf.square(advantages - mean) * weight) / count
-    normalised = tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
-    log_pi = tf.nn.log_softmax(logits)
-    chosen = tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
-    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    policy, entropy = choice_losses(logits, actions, normalised(advantages, free), free)
     error = tf.square(values - returns) * tf.cast(valid, values.dtype)
-    return Losses(
-        policy=-tf.reduce_sum(chosen * normalised * weight, axis=1),
-        value=tf.reduce_sum(error, axis=1),
-        entropy=tf.reduce_sum(entropy * weight, axis=1),
-    )
+    return Losses(policy, tf.reduce_sum(error, axis=1), entropy)
+
+
+def choice_losses(
+    logits: tf.Tensor,
+    actions: tf.Tensor,
+    advantages: tf.Tensor,
+    free: tf.Tensor,
+    before: tf.Tensor | None = None,
+    trusted: float = 0.2,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The policy gradient of choices that turned out so well, and their entropy.
+
+    Args:
+        logits: `[B, T, A]` of the actions.
+        actions: `[B, T]` int32, the ones taken.
+        advantages: `[B, T]`, normalised.
+        free: `[B, T]` bool, steps where there was a choice.
+        before: `[B, T]`, log of the probabilities the actions were drawn with, if the weights have
+            changed since. What turned out well is then made more likely up to 1 + trusted times,
+            and what did not less likely down to 1 - trusted times (PPO's clipped objective).
+        trusted: see `before`.
+
+    Returns:
+        Loss and entropy of each stream, `[B]`.
+    """
+    weight = tf.cast(free, logits.dtype)
+    log_pi = tf.nn.log_softmax(logits)
+    chosen = log_probability(logits, actions)
+    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    gain = chosen * advantages
+    if before is not None:
+        ratio = tf.exp(tf.where(free, chosen - before, 0.0))
+        near = tf.clip_by_value(ratio, 1.0 - trusted, 1.0 + trusted)
+        gain = tf.minimum(ratio * advantages, near * advantages)
+    return -tf.reduce_sum(gain * weight, axis=1), tf.reduce_sum(entropy * weight, axis=1)
+
+
+def log_probability(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+    """log pi(a) `[...]` of actions `[...]` by their logits `[..., A]`."""
+    log_pi = tf.nn.log_softmax(logits)
+    return tf.reduce_sum(log_pi * tf.one_hot(actions, logits.shape[-1]), axis=-1)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")

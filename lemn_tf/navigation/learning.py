@@ -14,7 +14,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.learning.critic import Losses, actor_critic_loss
+from lemn_tf.learning import hindsight
+from lemn_tf.learning.critic import choice_losses, judge, normalised
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.guide import advice
@@ -124,6 +125,25 @@ def losses(
     return total, {"loss": total, **shown, "frames": steps}
 
 
+class Verdict(NamedTuple):
+    """How episodes turned out, as it was seen when they were lived.
+
+    Attributes:
+        advantage: `[B, T]`, how much better than expected; see `learning.critic.judge`.
+        returns: `[B, T]`.
+        moved: `[B, T]`, log of the probability that an action was drawn with; None if the weights
+            are still those that drew it.
+        dropped: `[B, T]`, the same of what was forgotten.
+        worth: `[B, T, N + 1]`, what keeping each candidate turned out to be worth, if known.
+    """
+
+    advantage: tf.Tensor
+    returns: tf.Tensor
+    moved: tf.Tensor | None = None
+    dropped: tf.Tensor | None = None
+    worth: tf.Tensor | None = None
+
+
 def judged(
     model: MemoryAgent,
     recipe: Recipe,
@@ -131,6 +151,7 @@ def judged(
     seen: tuple[tf.Tensor, tf.Tensor],
     entropy: tf.Tensor,
     seed: tf.Tensor | None = None,
+    verdict: Verdict | None = None,
 ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     """The loss of both choices at every step, what to do and what to forget, by one return.
 
@@ -142,39 +163,42 @@ def judged(
             `[B, T, N + 1, width]`.
         entropy: weight of the entropy bonus of the actions.
         seed: the one that was acted with.
+        verdict: how it turned out; default by the values as they are now.
 
     Returns:
         The mean over steps, and scalars to show.
     """
     output, vectors = seen
-    values, steps = tf.squeeze(model.critic(output), -1), count(lived.valid)
-
-    def losses_of(logits: tf.Tensor, choices: tf.Tensor, free: tf.Tensor) -> Losses:
-        return actor_critic_loss(
-            logits,
-            choices,
-            values,
-            lived.reward,
-            free,
-            lived.valid,
-            recipe.discount,
-            recipe.gae_lambda,
-        )
-
-    moves = losses_of(model.reader.actor(output), lived.action, lived.valid)
-    total = tf.reduce_sum(moves.policy + recipe.value * moves.value - entropy * moves.entropy)
-    shown = {
-        "value_loss": tf.reduce_sum(moves.value) / steps,
-        "action_entropy": tf.reduce_sum(moves.entropy) / steps,
-    }
+    values, valid = tf.squeeze(model.critic(output), -1), lived.valid
+    if verdict is None:
+        came = judge(lived.reward, values, valid, recipe.discount, recipe.gae_lambda)
+        verdict = Verdict(*came)
+    steps, advantage = count(valid), verdict.advantage
+    logits, better = model.reader.actor(output), normalised(advantage, valid)
+    move, surprise = choice_losses(logits, lived.action, better, valid, verdict.moved)
+    error = tf.reduce_sum(tf.where(valid, tf.square(values - verdict.returns), 0.0))
+    total = tf.reduce_sum(move - entropy * surprise) + recipe.value * error
+    shown = {"value_loss": error / steps, "action_entropy": tf.reduce_sum(surprise) / steps}
     if model.learns:
-        free = lived.valid & tf.reduce_all(lived.ids != EMPTY, axis=-1)
-        cells = Cells(vectors, lived.ids, lived.ids[..., -1] + 1, seed)
-        replayed = model.memory.policy.replay(cells, lived.slot)
-        drops = losses_of(replayed.logits, lived.slot, free)
-        total += tf.reduce_sum(drops.policy - recipe.eviction_entropy * drops.entropy)
-        shown["eviction_entropy"] = tf.reduce_sum(drops.entropy) / tf.maximum(count(free), 1.0)
+        logits, free = forgetting(model, lived, vectors, seed)
+        better = normalised(advantage, free)
+        drop, surprise = choice_losses(logits, lived.slot, better, free, verdict.dropped)
+        total += tf.reduce_sum(drop - recipe.eviction_entropy * surprise)
+        shown["eviction_entropy"] = tf.reduce_sum(surprise) / tf.maximum(count(free), 1.0)
+        if verdict.worth is not None:
+            lost = tf.reduce_sum(hindsight.loss(logits, verdict.worth, free))
+            total += recipe.hindsight * lost
+            shown["hindsight"] = lost / steps
     return total / steps, shown
+
+
+def forgetting(
+    model: MemoryAgent, lived: Lived, vectors: tf.Tensor, seed: tf.Tensor | None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Eviction logits of all steps, `[B, T, N + 1]`, and which steps had a choice, `[B, T]`."""
+    cells = Cells(vectors, lived.ids, lived.ids[..., -1] + 1, seed)
+    free = lived.valid & tf.reduce_all(lived.ids != EMPTY, axis=-1)
+    return model.memory.policy.replay(cells, lived.slot).logits, free
 
 
 def guided(walked: Walk, logits: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:

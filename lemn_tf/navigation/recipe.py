@@ -42,6 +42,9 @@ class Recipe:
             is the right one; falls linearly. What to forget is left to the return.
         guided: share of the training after which the guidance is gone.
         value: weight of the value loss.
+        passes: how often an update learns from its episodes.
+        practice: weight of the loss of the same steps read from random memories, and `hindsight`
+            of what to forget judged in hindsight; see `lemn_tf.navigation.hindsight`.
         temperature: how the agent plays when it is validated, and ever after; see `Navigator`.
         validate_every: updates between two validations.
     """
@@ -60,6 +63,9 @@ class Recipe:
     guidance: float = 0.0
     guided: float = 0.5
     value: float = 0.5
+    passes: int = 1
+    practice: float = 0.0
+    hindsight: float = 0.0
     temperature: float = 0.0
     validate_every: int = 100
 
@@ -127,6 +133,9 @@ WORLD_RECIPE = Recipe(
     final_rate=0.2,
     entropy=0.03,
     final_entropy=0.003,
+    passes=4,
+    practice=1.0,
+    hindsight=1.0,
     validate_every=20,
 )
 """The recipe for worlds of which nothing is known, the same for all."""

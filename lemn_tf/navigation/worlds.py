@@ -17,11 +17,13 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import memory, retention
+from lemn_tf.learning.critic import choice_losses, judge, log_probability, normalised
 from lemn_tf.memory import MemoryState
-from lemn_tf.navigation import observations
+from lemn_tf.navigation import hindsight, observations
 from lemn_tf.navigation.adapters import ADAPTERS, unknown
-from lemn_tf.navigation.agent import MemoryAgent
-from lemn_tf.navigation.learning import Learner, judged
+from lemn_tf.navigation.agent import MemoryAgent, Views
+from lemn_tf.navigation.learning import Learner, Verdict, count, forgetting, judged
+from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.pipelines.frames import buckets
 
 LONGEST = 1000
@@ -212,9 +214,13 @@ def _over_time(*steps: np.ndarray) -> tf.Tensor:
 class WorldLearner(Learner):
     """Updates an agent from whole episodes in any world. Args: as `Learner`."""
 
-    def replayed(self, batch: Episodes) -> tuple[tf.Tensor, tf.Tensor]:
+    def __init__(self, model: MemoryAgent, recipe: Recipe, jit_compile: bool = True):
+        super().__init__(model, recipe, jit_compile)
+        self._judge = tf.function(self.verdict, autograph=False, jit_compile=jit_compile)
+
+    def replayed(self, batch: Episodes, views: Views) -> tuple[tf.Tensor, tf.Tensor]:
         """What the agent made of every step: the reader's output, and the candidates' vectors."""
-        views, ids = self.model.look(batch.seen), batch.ids
+        ids = batch.ids
 
         def candidates(rows: tf.Tensor, these: tf.Tensor) -> tf.Tensor:
             return tf.gather(rows, tf.maximum(these, 0), batch_dims=1)
@@ -224,18 +230,64 @@ class WorldLearner(Learner):
         output, _ = self.model.reader.unroll(views.query, codes, held)
         return output, candidates(views.vectors, ids)
 
-    def losses(self, batch: Episodes, entropy, guidance=0.0, seed=None):
+    def learn(self, batch: Episodes, seed: tf.Tensor, progress: float) -> dict[str, float]:
+        """See `Learner.learn`; judges the episodes once, and learns from them several times."""
+        verdict = self._judge(batch, seed)
+        for number in range(self.recipe.passes):
+            shown = super().learn((batch, verdict), seed + tf.constant([0, number << 20]), progress)
+        return shown
+
+    def verdict(self, batch: Episodes, seed: tf.Tensor) -> Verdict:
+        """How the episodes turned out, by the weights they were lived with."""
+        model, recipe = self.model, self.recipe
+        views = model.look(batch.seen)
+        output, vectors = self.replayed(batch, views)
+        values = tf.squeeze(model.critic(output), -1)
+        came = judge(batch.reward, values, batch.valid, recipe.discount, recipe.gae_lambda)
+        moved = log_probability(model.reader.actor(output), batch.action)
+        if not model.learns:
+            return Verdict(*came, moved)
+        logits, _ = forgetting(model, batch, vectors, seed)
+        dropped, worth = log_probability(logits, batch.slot), None
+        if recipe.hindsight and hindsight.reads(model):
+            better = normalised(came[0], batch.valid)
+            seen = hindsight.reading(model, views)
+            worth = hindsight.keeping_value(model, seen, batch, better, recipe.discount)
+        return Verdict(*came, moved, dropped, worth)
+
+    def losses(self, batch: tuple[Episodes, Verdict], entropy, guidance=0.0, seed=None):
         """See `Learner.losses`; nobody knows the way, so there is no guidance."""
-        seen = self.replayed(batch)
-        total, shown = judged(self.model, self.recipe, batch, seen, entropy, seed)
-        steps = tf.reduce_sum(tf.cast(batch.valid, tf.float32), axis=1)
+        lived, verdict = batch
+        views = self.model.look(lived.seen)
+        seen = self.replayed(lived, views)
+        total, shown = judged(self.model, self.recipe, lived, seen, entropy, seed, verdict)
+        if self.recipe.practice and hindsight.reads(self.model):
+            lost = self.practice(lived, verdict, views, entropy, seed)
+            total += self.recipe.practice * lost
+            shown["practice"] = lost
+        steps = tf.reduce_sum(tf.cast(lived.valid, tf.float32), axis=1)
         shown |= {
             "loss": total,
-            "return": tf.reduce_mean(tf.reduce_sum(batch.reward, axis=1)),
+            "return": tf.reduce_mean(tf.reduce_sum(lived.reward, axis=1)),
             "length": tf.reduce_mean(steps),
             "frames": tf.reduce_sum(steps),
         }
         return total, shown
+
+    def practice(
+        self, lived: Episodes, verdict: Verdict, views: Views, entropy: tf.Tensor, seed: tf.Tensor
+    ) -> tf.Tensor:
+        """The loss of the steps read from random memories, a mean; see `hindsight`."""
+        model, valid = self.model, lived.valid
+        output = hindsight.practised(model, hindsight.reading(model, views), seed)
+        logits, values = model.reader.actor(output), tf.squeeze(model.critic(output), -1)
+        chosen = log_probability(logits, lived.action)
+        ratio = tf.stop_gradient(tf.minimum(tf.exp(chosen - verdict.moved), hindsight.TRUSTED))
+        better = normalised(verdict.advantage, valid) * ratio
+        move, surprise = choice_losses(logits, lived.action, better, valid)
+        error = tf.reduce_sum(tf.where(valid, tf.square(values - verdict.returns), 0.0))
+        total = tf.reduce_sum(move - entropy * surprise) + self.recipe.value * error
+        return total / count(valid)
 
 
 def summary(lived: Sequence[Episodes]) -> dict[str, float]:

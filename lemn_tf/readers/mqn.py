@@ -200,7 +200,7 @@ class MQN(Reader):
             carry: of the step before.
         """
         o, attention = self._retrieve(query, codes, ids)
-        return Glance(self._output(query, o), attention, ())
+        return Glance(self.output(query, o), attention, ())
 
     def unroll(self, query, codes, ids) -> tuple[tf.Tensor, tf.Tensor]:
         """All steps of episodes that begin at step 0: `[B, T, ...]` of what `glance` takes.
@@ -227,7 +227,8 @@ class MQN(Reader):
         p = attend(h, keys, self.readable(ids))
         return read(p, values), p
 
-    def _output(self, h, o):
+    def output(self, h: tf.Tensor, o: tf.Tensor) -> tf.Tensor:
+        """D after its half ReLU, from the context and what was read, `[..., units]`."""
         d = tf.cast(self.mix(h), tf.float32) + tf.cast(o, tf.float32)
         linear, rest = tf.split(d, [self.units // 2, (self.units + 1) // 2], axis=-1)
         return tf.concat([linear, tf.nn.relu(rest)], axis=-1)
@@ -274,7 +275,7 @@ class FRMQN(MQN):
             carry = self.initial_carry(tf.shape(query)[:-1])
         h, c = self._context(query, carry)
         o, attention = self._retrieve(h, codes, ids)
-        return Glance(self._output(h, o), attention, (h, c, tf.cast(o, tf.float32)))
+        return Glance(self.output(h, o), attention, (h, c, tf.cast(o, tf.float32)))
 
     def _context(self, query, carry):
         h, c, o = carry
@@ -288,7 +289,7 @@ class FRMQN(MQN):
         keys, values = tf.split(codes, 2, axis=-1)
         states, attention = recurrence(query, keys, values, self.readable(ids), kernel)
         h, o = tf.split(swap_time(states), 2, axis=-1)
-        return self._output(h, o), swap_time(attention)
+        return self.output(h, o), swap_time(attention)
 
 
 @keras.saving.register_keras_serializable("lemn_tf")

@@ -60,5 +60,23 @@ class When(keras.layers.Layer):
         time = tf.gather(self.ages, self.bucket(age)) + tf.gather(self.dates, self.bucket(ids))
         return codes + tf.cast(tf.concat([time, tf.zeros_like(time)], axis=-1), codes.dtype)
 
+    def between(self, h: tf.Tensor) -> tf.Tensor:
+        """h_t . (A + E) for all pairs of steps: what time adds to the score of j when t reads it.
+
+        Args:
+            h: `[B, T, units]`, the contexts of the first T steps of a stream.
+
+        Returns:
+            `[B, T, T]`; only what was seen before, j < t, means anything.
+        """
+        rows, length = h.shape[:2]
+        steps = tf.range(length)
+        age = tf.broadcast_to(
+            self.bucket(tf.maximum(steps[:, None] - steps, 0)), [rows, length, length]
+        )
+        by_age = tf.gather(tf.matmul(h, self.ages, transpose_b=True), age, batch_dims=2)
+        dates = tf.gather(self.dates, self.bucket(steps))
+        return by_age + tf.matmul(h, dates, transpose_b=True)
+
     def get_config(self):
         return {**super().get_config(), "units": self.units, "exact": self.exact}

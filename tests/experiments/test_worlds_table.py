@@ -35,6 +35,8 @@ def test_a_cell_leaves_its_result_and_the_report_shows_it(tmp_path, monkeypatch)
     assert told["command"].startswith(
         "lemn reproduce worlds --envs CartPole-v1 --rows fifo --seeds"
     )
+    assert table.is_current(WorldCell("CartPole-v1", "fifo", 1), told)
+    assert not table.is_current(WorldCell("CartPole-v1", "lifo", 1), told | {"recipe": {}})
     page = write_report(tmp_path / "results").read_text()
     score = f"{told['scores']['return']:.2f}"
     assert f"| CartPole-v1 | 2 | -, - | -, {score} | -, - | -, - |" in page

@@ -5,7 +5,13 @@ import pytest
 import tensorflow as tf
 from tf_agents.utils import value_ops
 
-from lemn_tf.learning.critic import ActorCritic, actor_critic_loss, generalised_advantage
+from lemn_tf.learning.critic import (
+    ActorCritic,
+    actor_critic_loss,
+    choice_losses,
+    generalised_advantage,
+    log_probability,
+)
 
 B, T, A = 3, 6, 3
 
@@ -60,6 +66,31 @@ def test_losses_against_loops(case):
         np.testing.assert_allclose(losses.policy[b], policy, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(losses.value[b], value, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(losses.entropy[b], entropy, rtol=1e-4, atol=1e-5)
+
+
+def test_what_was_drawn_with_older_weights_moves_only_so_far(case):
+    """PPO's clipped objective, step by step; with the weights that drew it, the plain gradient."""
+    given = tensors(case)
+    logits, actions, free = given["logits"], given["actions"], given["free"]
+    advantages = tf.constant(np.random.default_rng(1).normal(size=[B, T]), tf.float32)
+    before = log_probability(logits, actions) + np.random.default_rng(2).normal(size=[B, T]) * 0.5
+    loss, _ = choice_losses(logits, actions, advantages, free, tf.cast(before, tf.float32))
+    now = log_probability(logits, actions).numpy()
+    for b in range(B):
+        expected = 0.0
+        for t in np.flatnonzero(case["free"][b]):
+            ratio, gain = np.exp(now[b, t] - before[b, t]), float(advantages[b, t])
+            expected -= min(ratio * gain, np.clip(ratio, 0.8, 1.2) * gain)
+        np.testing.assert_allclose(loss[b], expected, rtol=1e-4, atol=1e-5)
+
+    def gradient(before):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = choice_losses(logits, actions, advantages, free, before)[0]
+        return tape.gradient(loss, logits)
+
+    same = log_probability(logits, actions)
+    np.testing.assert_allclose(gradient(same), gradient(None), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.8, 1.0])

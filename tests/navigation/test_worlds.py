@@ -57,7 +57,8 @@ def test_learning_goes_over_the_very_steps_that_were_lived(reader, policy):
     agent.when.ages.assign(np.random.default_rng(0).normal(size=agent.when.ages.shape))
     draws = tf.constant([3, 4])
     lived = life(0, draws)
-    learner, acted = worlds.WorldLearner(agent, Recipe(), jit_compile=False), []
+    recipe = Recipe(practice=1.0, hindsight=1.0)
+    learner, acted = worlds.WorldLearner(agent, recipe, jit_compile=False), []
     state = agent.initial_state(4)
     for t in range(STEPS):
         seen = tf.nest.map_structure(lambda x, t=t: x[:, t], lived.seen)
@@ -66,11 +67,17 @@ def test_learning_goes_over_the_very_steps_that_were_lived(reader, policy):
         alive = lived.valid[:, t].numpy()
         np.testing.assert_array_equal(move.action[alive], lived.action[:, t][alive])
         np.testing.assert_array_equal(move.decision.slot[alive], lived.slot[:, t][alive])
-    output, vectors = learner.replayed(lived)
+    output, vectors = learner.replayed(lived, agent.look(lived.seen))
     logits = agent.reader.actor(output)[:, :STEPS]
     np.testing.assert_allclose(logits, np.stack([m.logits for m in acted], 1), atol=1e-5)
     assert vectors.shape == (4, lived.action.shape[1], 3, 4)
-    gradients, shown = learner.gradients(lived, tf.constant(0.01), 0.0, draws)
+    verdict = learner.verdict(lived, draws)
+    log_pi = tf.nn.log_softmax(np.stack([m.logits for m in acted], 1))
+    drawn = tf.gather(log_pi, lived.action[:, :STEPS], batch_dims=2)
+    np.testing.assert_allclose(verdict.moved[:, :STEPS], drawn, atol=1e-5)
+    assert (verdict.worth is not None) == (reader == "mqn")
+    gradients, shown = learner.gradients((lived, verdict), tf.constant(0.01), 0.0, draws)
+    assert ("practice" in shown) == ("hindsight" in shown) == (reader == "mqn")
     for variable, gradient in zip(agent.trainable_variables, gradients, strict=True):
         assert gradient is not None, variable.path
     steps = lived.valid.numpy().sum(axis=1)
