@@ -12,7 +12,7 @@ from lemn_tf import memory
 from lemn_tf.export.servable import Servable, Specs, Tensors
 
 LATEST = 1 << 62
-"""No clock runs so far: beyond it the arithmetic of positions could overflow."""
+"""No clock gets this far; beyond it the arithmetic of positions could overflow."""
 
 
 def expect(condition: tf.Tensor, message: str, *got: tf.Tensor) -> tf.Operation:

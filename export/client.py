@@ -39,7 +39,7 @@ TEXT = "entries__text"
 PACKED = "state"
 """The tensor that holds a memory as one string, among what packed signatures take and give."""
 ASKED = "asked"
-"""What is sent beside items to a policy that knows the question."""
+"""The input beside the items for a policy that knows the question."""
 UNUSED = -1
 """The id of a slot that holds nothing."""
 _LONGEST_WAIT = 5.0
@@ -144,8 +144,8 @@ class MemoryClient:
         """Takes in sentences in their order, `chunk` of them with each request.
 
         A reader of documents also takes texts that fill several slots; there is then an observation
-        for each slot. A shorter rest is padded: requests of different lengths cannot share a batch,
-        and TF Serving refuses those that meet in one.
+        for each slot. A shorter last part is padded: requests of different lengths cannot share a
+        batch, and TF Serving refuses those that meet in one.
         """
         if chunk < 1:
             raise ValueError(f"expected a chunk of at least 1 sentence; got {chunk}")
@@ -249,7 +249,7 @@ class MemoryClient:
         self._adopt(flat)
 
     def close(self) -> None:
-        """Lets go of the connection; the memory is lost unless saved."""
+        """Closes the connection; the memory is lost unless saved."""
         self._transport.close()
 
     def __enter__(self) -> MemoryClient:
@@ -288,7 +288,7 @@ class MemoryClient:
                 if error.code is not Code.UNAVAILABLE or attempt == self.retries:
                     raise
             wait = min(self.backoff * 2**attempt, _LONGEST_WAIT)
-            time.sleep(wait * random.uniform(0.5, 1.0))  # replicas of us must not come in step
+            time.sleep(wait * random.uniform(0.5, 1.0))  # so that clients do not come all at once
         raise AssertionError("unreachable")
 
     def _adopt(
@@ -358,7 +358,7 @@ def _read_signed(path: str | os.PathLike) -> np.ndarray:
     with open(path, "rb") as file:
         content = file.read(_LONGEST_STATE)
     if not content.startswith(b"lemn"):
-        raise ValueError(f"{path}: expected a memory that its server has signed, which this is not")
+        raise ValueError(f"{path}: expected a memory that its server has signed; this is not one")
     return np.array([content], object)
 
 

@@ -27,7 +27,7 @@ _KINDS = {"str": "a string", "dict": "an object", "list": "a list", "NoneType": 
 
 
 class Callee(Protocol):
-    """What has to be known of the signature that a request is for."""
+    """What has to be known about the signature that a request is for."""
 
     name: str
     inputs: dict[str, Spec]

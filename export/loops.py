@@ -17,28 +17,22 @@ def has_loop(graph: graph_pb2.GraphDef, tensors: Iterable[str]) -> bool:
         tensors: names of tensors in it.
     """
     nodes = {node.name: node for node in graph.node}
-    functions = {one.signature.name: one for one in graph.library.function}
-    todo, entered = {_node(name) for name in tensors}, set()
-    called: set[str] = set()
+    functions = {one.signature.name: one.node_def for one in graph.library.function}
+    reached: dict[str, node_def_pb2.NodeDef] = {}
+    todo = {_node(name) for name in tensors}
     while todo:
         name = todo.pop()
-        if name in entered or name not in nodes:
-            continue
-        entered.add(name)
-        if nodes[name].op in _LOOPS:
-            return True
-        called |= _functions(nodes[name])
-        todo |= {_node(source) for source in nodes[name].input}
-    seen: set[str] = set()
-    while called:
-        name = called.pop()
-        if name in seen or name not in functions:
-            continue
-        seen.add(name)
-        for node in functions[name].node_def:
+        if name in nodes and name not in reached:
+            reached[name] = nodes[name]
+            todo |= {_node(source) for source in nodes[name].input}
+    bodies, called = [list(reached.values())], set[str]()
+    for body in bodies:  # those of the functions that are called are added on the way
+        for node in body:
             if node.op in _LOOPS:
                 return True
-            called |= _functions(node)
+            new = _functions(node) & functions.keys() - called
+            called |= new
+            bodies += [list(functions[name]) for name in new]
     return False
 
 

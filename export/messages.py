@@ -5,9 +5,9 @@ and half a gigabyte, for a client that only sends a sentence. The messages below
 names, field numbers and types, so they are the same on the wire. Fields that nothing here reads are
 left out: protobuf keeps them as they came.
 
-Two things are as they are for speed. The shape of a tensor stays a string of bytes, for there are
-only a few shapes and each need be read only once. `PackedResponse` is a `PredictResponse` to write:
-what is written for packed floats is their bytes, so they can be given as such.
+Two things are as they are for speed. The shape of a tensor stays a string of bytes, because
+there are only a few shapes and each need be read only once. `PackedResponse` is a `PredictResponse`
+to write: what is written for packed floats is their bytes, so they can be given as such.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 weights or another layout made is refused, and so is one that was cut or changed on its way. The
 layout is made and read in the graph, by core operations. "" stands for a fresh memory.
 
-The checksum guards against damage, not against tampering: whoever knows this page can make another.
+The checksum guards against damage, not against tampering: anybody who reads this can make another.
 For states that pass through other hands a server can sign them (`lemn_tf.export.server.signing`).
 """
 

@@ -113,5 +113,5 @@ def _write(servable: Servable, path: Path, about: dict[str, str], warmup: bool) 
 
 
 def read_facts(path: str | os.PathLike) -> dict[str, Any]:
-    """What `lemn.json` says of the model at `path`."""
+    """What `lemn.json` says about the model at `path`."""
     return json.loads((Path(path) / EXTRA / "lemn.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a model must say of itself to be served: `Servable`, and the one of a reader of text.
+"""What a model must say about itself to be served: `Servable`, and the one for a reader of text.
 
 The signatures of `lemn_tf.export.signatures` are written against `Servable` alone. A model with
 other items (frames of a maze, documents) is exported by the same code once it has filled one in.
@@ -32,7 +32,7 @@ EXAMPLE = {
     "item": ["Mary took the milk.", "John went to the garden."],
     "question": "Where is the milk?",
 }
-"""What a reader of text is shown with, unless its vocabulary has an example of its own data."""
+"""The example for a reader of text, unless its vocabulary has one from its own data."""
 
 
 @dataclass(frozen=True)
@@ -121,24 +121,16 @@ class Servable:
         return digest.hexdigest()[:16]
 
 
-def text_servable(
-    model: StreamReader,
-    length: int | None = None,
-    question_length: int | None = None,
-    text_limit: int = 512,
-) -> Servable:
+def text_servable(model: StreamReader, **options: Any) -> Servable:
     """A `StreamReader` with a vocabulary: sentences and questions in, words out.
 
     Entries hold the words as ids, for the model, and the sentence itself, for people.
 
     Args:
         model: has a `Vocabulary`, and a reader over word ids.
-        length: words of an item, cut or padded; default the reader's `sentence_length`.
-        question_length: words of a question; default as `length`.
-        text_limit: characters of a sentence that are kept with its entry, so that a memory's
-            size stays bounded.
+        **options: of `lemn_tf.sentences.Sentences`: `length`, `question_length`, `text_limit`.
     """
-    served = Sentences(model, length, question_length, text_limit)
+    served = Sentences(model, **options)
     reader, policy, vocabulary = model.reader, model.memory.policy, served.vocabulary
     return Servable(
         memory=served.memory,
@@ -162,13 +154,13 @@ def text_servable(
             "reader": type(reader).__name__,
             "sentence_length": served.length,
             "question_length": served.question_length,
-            "text_limit": text_limit,
+            "text_limit": served.text_limit,
             "answers": ["", "[unk]", *vocabulary.words],
         },
     )
 
 
 def _known_words(entries: Nest, vocabulary: Vocabulary) -> Tensors:
-    """Tells a damaged memory by ids that are no words."""
+    """Recognises a damaged memory by ids that are not words."""
     expectation = f"entries__tokens: expected word ids from 0 to {vocabulary.size - 1}"
     return {expectation: (entries["tokens"] >= 0) & (entries["tokens"] < vocabulary.size)}

@@ -208,12 +208,12 @@ def packed_signatures(
     twins["pack"] = Signature(
         lambda inputs: {"state": packing.pack(check_state(inputs, servable))},
         state_specs,
-        "makes the state one string",
+        "turns the state into one string",
     )
     twins["unpack"] = Signature(
         lambda inputs: check_state(packing.unpack(inputs["state"]), servable),
         state,
-        "makes the string a state again; an empty string is a fresh memory",
+        "turns the string into a state again; an empty string is a fresh memory",
     )
     return twins
 

@@ -1,4 +1,4 @@
-"""What a signature expects of a tensor, and whether an array is that."""
+"""What a signature expects of a tensor, and whether an array fits."""
 
 from __future__ import annotations
 

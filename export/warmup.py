@@ -72,13 +72,7 @@ def as_json(name: str, inputs: Arrays) -> dict[str, Any]:
 
 
 def write_warmup(path: Path, model: str, requests: dict[str, Arrays]) -> None:
-    """Writes the requests as TF Serving's `tf_serving_warmup_requests`.
-
-    Args:
-        path: the file.
-        model: the model's name.
-        requests: inputs by signature.
-    """
+    """Writes the requests as TF Serving's `tf_serving_warmup_requests`."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for name, inputs in requests.items():
             log = messages.PredictionLog()

@@ -134,6 +134,18 @@ def _import_tensorflow() -> None:
         os.close(nowhere)
 
 
+def _told(error: Exception) -> str:
+    """An error in words for the user; one that is not the user's is raised again."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if not isinstance(error, ModuleNotFoundError):
+        return str(error)
+    missing = (error.name or "").split(".")[0]
+    if missing not in EXTRAS:
+        raise error
+    return f"this needs the package {missing!r}, which is not installed: {EXTRAS[missing]}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
     given = sys.argv[1:] if argv is None else list(argv)
@@ -152,26 +164,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command not in LIGHT:
             _import_tensorflow()
         return command.run(arguments) or 0
-    except BrokenPipeError:  # whoever reads our output has stopped, such as `head`
+    except BrokenPipeError:  # the reader of our output has stopped, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        if missing not in EXTRAS:
-            raise
-        print(
-            f"lemn: error: this needs the package {missing!r}, which is not installed: "
-            f"{EXTRAS[missing]}",
-            file=sys.stderr,
-        )
-        return 2
-    except OSError as error:
-        named = error.filename is not None and error.strerror
-        said = f"{error.filename}: {error.strerror}" if named else error
-        print(f"lemn: error: {said}", file=sys.stderr)
-        return 2
-    except ValueError as error:
-        print(f"lemn: error: {error}", file=sys.stderr)
+    except (ModuleNotFoundError, OSError, ValueError) as error:
+        print(f"lemn: error: {_told(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stopped:  # the message says how to go on
         print(f"lemn: {str(stopped) or 'stopped'}", file=sys.stderr)

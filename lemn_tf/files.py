@@ -16,7 +16,7 @@ from typing import Any
 
 
 def named(paths: Iterable[str | os.PathLike | None]) -> list[Path]:
-    """The paths that are not None; raises for an empty one, which would mean this very folder."""
+    """The paths that are not None; raises if one is empty, which would mean the current folder."""
     given = [path for path in paths if path is not None]
     if "" in given:
         raise FileNotFoundError("expected a path to write to; got an empty one")

@@ -36,7 +36,7 @@ class EpisodicMemory(keras.layers.Layer):
         items: nest of `[B, T, ...]`, the stream; ragged in T, or padded and masked.
         initial_state: the `MemoryState` to continue from; default an empty one.
         mask: `[B, T]` bool, False for padding, which changes nothing. A mask that Keras attached
-        to the items, as `Masking` does, counts too.
+            to the items, as `Masking` does, counts too.
         training: sample evictions instead of taking the likeliest, if the policy learns.
         seed: `[2]` int32 for sampling; default one drawn by the layer, another in each call.
         after_step: called with the step and the memory after it; returns the memory with other
@@ -168,8 +168,8 @@ class EpisodicMemory(keras.layers.Layer):
             a.dtype != b.dtype or not b.shape[2:].is_compatible_with(a.shape) for a, b in pairs
         ):
             raise ValueError(
-                f"the state is of another policy than {self.policy.name!r}: expected a carry for "
-                f"each slot like {expected}; got {got}"
+                f"the state belongs to another policy than {self.policy.name!r}: expected a carry "
+                f"for each slot like {expected}; got {got}"
             )
 
     def observe(
@@ -335,10 +335,7 @@ class EpisodicMemory(keras.layers.Layer):
         return after, decisions
 
     def replay(
-        self,
-        vectors: tf.Tensor,
-        decisions: Decision,
-        seed: tf.Tensor | None = None,
+        self, vectors: tf.Tensor, decisions: Decision, seed: tf.Tensor | None = None
     ) -> Scores:
         """What the policy thinks of every step of a recorded rollout, all steps at once.
 

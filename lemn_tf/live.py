@@ -1,4 +1,4 @@
-"""A reader one can talk to: text in, answers out, and a memory one can look into.
+"""A reader to talk to: text goes in, answers come out, and its memory can be inspected.
 
 reader = lemn_tf.from_preset("babi-noisy-st-lemn-5")
 reader.observe("Mary took the milk.")
@@ -25,7 +25,7 @@ from lemn_tf.sentences import Sentences, TextReader
 
 
 class LiveReader:
-    """A `StreamReader` with a memory of its own that is filled text by text.
+    """A `StreamReader` with a memory of its own, which is filled text by text.
 
     Args:
         model: trained, with a `Vocabulary`, or with what `text` needs.
@@ -72,7 +72,7 @@ class LiveReader:
 
         Args:
             text: the sentence.
-            pin: keep it whatever comes.
+            pin: never drop it.
             dry_run: only say what would happen; the memory stays as it is.
 
         Returns:
@@ -88,7 +88,7 @@ class LiveReader:
 
         Args:
             texts: sentences, or paragraphs.
-            pin: keep what was stored of them whatever comes.
+            pin: never drop what is stored of them.
             dry_run: only say what would happen; the memory stays as it is.
 
         Returns:

@@ -219,7 +219,7 @@ class Trainee(abc.ABC):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restores what `arrays` returned."""
-        self.position.update({name: int(arrays[f"progress/{name}"]) for name in self.position})
+        self.position |= {name: int(arrays[f"progress/{name}"]) for name in self.position}
         self.model.set_weights([arrays[f"weight/{i}"] for i in range(len(self.model.weights))])
         for i, variable in enumerate(self.optimizer.variables):
             variable.assign(arrays[f"optimizer/{i}"])
@@ -227,7 +227,7 @@ class Trainee(abc.ABC):
 
 @dataclasses.dataclass
 class Standing:
-    """The progress of a run: seconds spent, the best rank so far, and the lines of its history."""
+    """The progress of a run: seconds spent, the best rank so far, and lines in its history."""
 
     seconds: float = 0.0
     best: tuple[float, ...] = (-math.inf,)
@@ -267,9 +267,6 @@ def run_loop(
         trainee: what is trained; in the end its model has the weights that validated best.
         run: where to keep checkpoints, history and the best model; None keeps nothing.
         show: called with every line of the history.
-
-    Returns:
-        The run's standing at the end.
 
     Raises:
         Interrupted: on Ctrl-C, if there is a `run`.

@@ -151,7 +151,7 @@ class StreamReader(RetentionTrainer):
 
         def after_step(t, state):
             now = episode["ask_at"] == t + 1
-            nothing = tf.zeros(tf.shape(state.ids))  # nobody reads unless a question is asked now
+            nothing = tf.zeros(tf.shape(state.ids))  # unread unless a question is asked now
             attention = tf.cond(tf.reduce_any(now), lambda: asked(state, now), lambda: nothing)
             attention.set_shape(state.ids.shape)
             return self.memory.attend(state, attention)
@@ -187,7 +187,7 @@ class StreamReader(RetentionTrainer):
         acting: str | RetentionPolicy | None = None,
         **kwargs,
     ):
-        """Says how `fit` trains.
+        """Sets how `fit` trains.
 
         Args:
             optimizer, *args: as in Keras; give an optimizer `global_clipnorm` to clip.
@@ -224,11 +224,7 @@ class StreamReader(RetentionTrainer):
         self._examined = self.program(self._examine)
 
     def losses_of(
-        self,
-        episode: Episode,
-        seed: tf.Tensor,
-        entropy: tf.Tensor,
-        slots: int | None = None,
+        self, episode: Episode, seed: tf.Tensor, entropy: tf.Tensor, slots: int | None = None
     ):
         """See `RetentionTrainer.losses_of`."""
         self._meet(episode)

@@ -35,7 +35,7 @@ class Phase:
         name: shown while it runs.
         episodes: its length.
         learning_rate: of Adam, at its beginning.
-        final_rate: share of it left at the end; falls as a cosine in between.
+        final_rate: the share of it that is left at the end; it falls along a cosine.
         batch_size: episodes in an update.
         clip: largest norm of the whole gradient.
         linear: attention without softmax (linear start).
@@ -48,7 +48,7 @@ class Phase:
         at_most: size of the memory while the phase trains, if smaller than the model's own.
         sizes: several sizes of the memory, of which each update draws one; empty for one size.
         objectives: what trains the policy: "hindsight", "a2c", both or none.
-        discount, entropy, final_entropy: of the objectives; entropy falls linearly to its final.
+        discount, entropy, final_entropy: of the objectives; entropy falls linearly to its end.
         reward: of the actor-critic, "sign" (+1 / -1 for an answer) or "probability".
         rollouts: how often an update plays each of its stories; the actor-critic then compares an
             action with the other rollouts of the same story.
@@ -226,7 +226,7 @@ def reader_phases(recipe: str | tuple[Phase, ...]) -> int:
 
 
 def settled(phases: tuple[Phase, ...], first: int, episodes: int) -> tuple[Phase, ...]:
-    """The phases with one more for the reader after the first `first`, if it has any episodes.
+    """The phases with another one for the reader after the first `first`, unless `episodes` is 0.
 
     In it the reader learns from larger parts of the stories, at a falling rate. In it and in the
     phase before, names are exchanged: a reader that learns for long learns stories by heart.

@@ -104,7 +104,7 @@ def load(name: str | os.PathLike, compiled: bool = False) -> Any:
 
     Args:
         name: one of these.
-        compiled: as it was compiled when it was saved; otherwise it is to be compiled again.
+        compiled: whether to compile it as it was compiled when it was saved.
     """
     path = find(name)
     try:
@@ -145,7 +145,7 @@ def find(name: str | os.PathLike) -> Path:
 
 
 class Saved(NamedTuple):
-    """What the file of a trained model says of it.
+    """What the file of a trained model says about it.
 
     Attributes:
         cls: the name of its class: "StreamReader", "Navigator", "MemoryAgent" or one of your own.
@@ -161,7 +161,7 @@ class Saved(NamedTuple):
 
 
 def about(name: str | os.PathLike) -> Saved:
-    """What is known of a trained model by its file, without loading it.
+    """What the file of a trained model says about it; the model is not loaded.
 
     Example:
 
@@ -179,7 +179,7 @@ def about(name: str | os.PathLike) -> Saved:
 
 
 def check_reader(name: str | os.PathLike) -> Saved:
-    """What is known of a model by its file; raises unless it answers questions."""
+    """As `about`; raises unless the model answers questions."""
     found = about(name)
     if found.cls in ("Navigator", "MemoryAgent"):
         raise ValueError(f"{name} is a {found.cls}: expected a model that answers questions")

@@ -26,7 +26,7 @@ class Taken(NamedTuple):
     Attributes:
         entries: nest of `[B, T, ...]`.
         mask: `[B, T]` bool, False for padding; None if there is none.
-        stream: what is known of the stream afterwards, see `MemoryState`.
+        stream: what is known about the stream afterwards, see `MemoryState`.
     """
 
     entries: Nest

@@ -29,7 +29,7 @@ class Table:
     caption: str = ""
 
     def cells(self) -> list[list[str]]:
-        """The rows in words."""
+        """The rows as text."""
         return [[_told(value) for value in row] for row in self.rows]
 
     def __str__(self) -> str:

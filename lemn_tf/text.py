@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 PADDING, UNKNOWN = 0, 1
-"""The two ids that are not words: padding, and any word out of the vocabulary."""
+"""The two ids that are not words: padding, and any word that is not in the vocabulary."""
 
 # What separates words: everything but letters, marks, digits, and apostrophes and hyphens inside a
 # word. RE2 has no lookaround, so those at a word's edge are removed in two further steps.
@@ -117,9 +117,6 @@ class Vocabulary(keras.layers.Layer):
             answers: answers, each one word as in `lookup`, e.g. "milk,football".
             **kwargs: passed on to the constructor.
 
-        Returns:
-            A `Vocabulary`.
-
         Example:
 
         >>> Vocabulary.from_texts(["Mary went home.", "Where is Mary?"], ["milk,apple"]).words
@@ -153,7 +150,7 @@ class Vocabulary(keras.layers.Layer):
 
     @staticmethod
     def _restore(ids: tf.Tensor, texts: tf.Tensor, length: int | None) -> tf.Tensor:
-        """[S, L] back to [..., L], keeping what is known of the static shape."""
+        """[S, L] back to [..., L], keeping what is known about the static shape."""
         dense = tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], 0))
         return tf.ensure_shape(dense, [*texts.shape, length])
 

@@ -159,7 +159,7 @@ class PhaseTrainee(Trainee):
         return max(1, min(EPOCH // self.phase.batch_size, self.updates))
 
     def _fit(self, **options: Any) -> dict[str, list[float]]:
-        """Trains from the present position to the goal; the history of it."""
+        """Trains from the present position to the goal; returns the history."""
         update = self.position["update"]
         epoch = update // self._epoch
         with self.workers.together():

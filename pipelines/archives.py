@@ -55,7 +55,7 @@ checksum (url_checksums/trivia_qa.txt)."""
 
 
 def download(archive: Archive, directory: str | os.PathLike) -> Path:
-    """Fetches an archive and unpacks what is wanted of it, unless that is there already.
+    """Fetches an archive and unpacks what is wanted of it, unless that has been done.
 
     Args:
         archive: which one.
@@ -134,7 +134,7 @@ def _plain(tar: tarfile.TarFile, folder: Path) -> list[tarfile.TarInfo]:
 
 
 def _fetch(url: str, part: Path) -> None:
-    """Fetches what is not there yet; a server that cannot go on in the middle starts afresh."""
+    """Fetches what is still missing; a server that cannot resume starts from the beginning."""
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:

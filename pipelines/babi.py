@@ -24,7 +24,7 @@ from .stories import Question, Story, read_jsonl
 from .text import batched
 
 
-class Words(Protocol):
+class WordIds(Protocol):
     """What a vocabulary must do: turn texts into padded ids, and answers into single ids."""
 
     unknown: int
@@ -173,7 +173,7 @@ def example(stories: Iterable[Story]) -> dict[str, str | list[str]] | None:
 
 
 def encode(
-    stories: Sequence[Story], vocabulary: Words, store_questions: bool = False
+    stories: Sequence[Story], vocabulary: WordIds, store_questions: bool = False
 ) -> dict[str, np.ndarray]:
     """Turns stories into padded arrays of ids; S stories, T items, Q questions, K supports.
 
@@ -222,7 +222,9 @@ def encode(
     }
 
 
-def _sentences(rows: list[list[str]], vocabulary: Words) -> Callable[[list[list[str]]], np.ndarray]:
+def _sentences(
+    rows: list[list[str]], vocabulary: WordIds
+) -> Callable[[list[list[str]]], np.ndarray]:
     """A function from rows of these sentences to their ids, [rows, sentences, L]."""
     distinct = list(dict.fromkeys(text for row in rows for text in row))
     ids = np.asarray(vocabulary(tf.constant(distinct, tf.string)), np.int32)
@@ -233,7 +235,7 @@ def _sentences(rows: list[list[str]], vocabulary: Words) -> Callable[[list[list[
     ]
 
 
-def _answer_ids(stories: list[Story], vocabulary: Words) -> np.ndarray:
+def _answer_ids(stories: list[Story], vocabulary: WordIds) -> np.ndarray:
     """Ids of the answers, [S, Q]; -1 for padding and for words that are not known."""
     flat = [question.answer for story in stories for question in story.questions]
     found = np.asarray(vocabulary.lookup(tf.constant(flat, tf.string)), np.int32)

@@ -1,7 +1,7 @@
 """TriviaQA's files: questions in JSON, documents in an evidence folder, read as a stream.
 
     collection = read("qa/wikipedia-train.json", "evidence")     # indexes; loads no document
-    len(collection), collection.missing                          # documents there, names not there
+    len(collection), collection.missing                          # documents found, names not found
     for document in collection:                                  # one text in memory at a time
         document.name, document.text, document.questions
 
@@ -29,7 +29,7 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
 @dataclass(frozen=True)
-class Question:
+class DocumentQuestion:
     """A question about one document or several.
 
     Attributes:
@@ -59,7 +59,7 @@ class Document:
 
     name: str
     data: bytes
-    questions: tuple[Question, ...]
+    questions: tuple[DocumentQuestion, ...]
 
     @property
     def text(self) -> str:
@@ -103,7 +103,7 @@ class Collection:
     """
 
     entries: tuple[Entry, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DocumentQuestion, ...]
     missing: tuple[str, ...]
     qa_files: tuple[Path, ...]
     domains: tuple[str, ...]
@@ -155,9 +155,6 @@ def read(
         answers: whether every question must have an answer, as for training.
         largest: bytes that a document may have.
 
-    Returns:
-        The collection.
-
     Example:
 
     >>> import json, tempfile
@@ -175,7 +172,7 @@ def read(
     """
     files, folders = _checked(qa_files, evidence_folders, domain)
     entries: list[Entry] = []
-    questions: list[Question] = []
+    questions: list[DocumentQuestion] = []
     missing: dict[str, None] = {}
     domains: list[str] = []
     evidence = {folder: _Evidence(folder, largest) for folder in folders}
@@ -233,7 +230,7 @@ def _paths(paths: Paths) -> list[Path]:
 
 def _questions(
     file: QaFile, domain: str | None, answers: bool
-) -> Iterable[tuple[Question, list[tuple[str, str]]]]:
+) -> Iterable[tuple[DocumentQuestion, list[tuple[str, str]]]]:
     """Each question of a file, with the kind and the name of its documents."""
     found = []
     for record in file:
@@ -265,7 +262,7 @@ def _questions(
         )
 
 
-def _question(record: Mapping[str, Any]) -> Question:
+def _question(record: Mapping[str, Any]) -> DocumentQuestion:
     answer = record.get("Answer") or {}
     human = list(answer.get("HumanAnswers") or ())
     aliases = dict.fromkeys([*(answer.get("Aliases") or ()), *human])
@@ -274,7 +271,7 @@ def _question(record: Mapping[str, Any]) -> Question:
     normal = answer.get("NormalizedAliases")
     normal = [normalize(alias) for alias in aliases] if normal is None else list(normal)
     normal += map(normalize, human)
-    return Question(
+    return DocumentQuestion(
         str(record["QuestionId"]),
         str(record["Question"]),
         tuple(aliases),

@@ -101,24 +101,13 @@ class Embeddings:
         return np.concatenate([np.zeros_like(known[:1]), known, unknown.astype(np.float32)])
 
 
-def read_vectors(
-    path: str | os.PathLike,
-    vocabulary: str | os.PathLike | None = None,
-    *,
-    dimensions: int | None = None,
-    limit: int | None = None,
-) -> Embeddings:
+def read_vectors(path: str | os.PathLike, limit: int | None = None) -> Embeddings:
     """Reads word vectors: GloVe's text file, or a `.npy` array beside a list of words.
 
     Args:
-        path: `glove.6B.100d.txt`, or a `.npy` of `[V, D]`.
-        vocabulary: for a `.npy`, the text file with a word a line; None for the only
-            `vocab*.txt` in the same folder.
-        dimensions: D that the vectors must have; None for any.
+        path: `glove.6B.100d.txt`, or a `.npy` of `[V, D]` in a folder with one `vocab*.txt`, a word
+            on each line.
         limit: read only the first `limit` words.
-
-    Returns:
-        The vectors.
 
     Example:
 
@@ -129,20 +118,12 @@ def read_vectors(
     ('the', 'cat')
     """
     path = Path(path)
-    if path.suffix == ".npy":
-        words, vectors = _read_array(path, vocabulary, limit)
-    else:
-        words, vectors = _read_text(path, limit)
-    if dimensions is not None and vectors.shape[1] != dimensions:
-        raise ValueError(
-            f"{path}: expected vectors of {dimensions} numbers, got {vectors.shape[1]}"
-        )
+    read = _read_array if path.suffix == ".npy" else _read_text
+    words, vectors = read(path, limit)
     return Embeddings(tuple(words), vectors)
 
 
-def _read_array(
-    path: Path, vocabulary: str | os.PathLike | None, limit: int | None
-) -> tuple[list[str], np.ndarray]:
+def _read_array(path: Path, limit: int | None) -> tuple[list[str], np.ndarray]:
     try:
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -152,18 +133,16 @@ def _read_array(
             f"{path}: expected floats of [words, dimensions], got {vectors.dtype} of "
             f"{list(vectors.shape)}"
         )
-    if vocabulary is None:
-        beside = sorted(path.parent.glob("vocab*.txt"))
-        if len(beside) != 1:
-            raise FileNotFoundError(
-                f"{path.parent}: expected one vocab*.txt beside {path.name}, found {len(beside)}"
-            )
-        vocabulary = beside[0]
-    lines = Path(vocabulary).read_text(encoding="utf-8").split("\n")
+    beside = sorted(path.parent.glob("vocab*.txt"))
+    if len(beside) != 1:
+        raise FileNotFoundError(
+            f"{path.parent}: expected one vocab*.txt beside {path.name}, found {len(beside)}"
+        )
+    lines = beside[0].read_text(encoding="utf-8").split("\n")
     words = lines[:-1] if lines[-1] == "" else lines
     if len(words) != len(vectors):
         raise ValueError(
-            f"{vocabulary}: expected a word for each of {len(vectors):,} vectors of {path.name}, "
+            f"{beside[0]}: expected a word for each of {len(vectors):,} vectors of {path.name}, "
             f"got {len(words):,}"
         )
     return words[:limit], np.array(vectors[:limit])

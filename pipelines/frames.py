@@ -28,10 +28,16 @@ class Course(NamedTuple):
         limit: int32 `[P]`, steps before an episode on the map of that pose is cut off.
         shortest: bool `[P, 3]`, which actions are on a shortest way to the right goal.
         red: bool `[P]`, whether the right goal of the map of that pose is the red one.
+        goal: bool `[P]`, whether that goal is in view.
         frames: uint8 `[K, H, W]`, palette indices.
         palette: uint8 `[colours, 3]`.
         indicator: bool `[K]`, whether a frame shows the indicator tile.
         spawn: int32 `[m, 4]`, start poses by map (in the order asked for) and heading.
+        view: bool `[P, cells]`, which cells of its map are in view from a pose.
+        steps: uint8 `[P, Q]`, the fewest to the first, second, ... pose of its map.
+        first: int32 `[P]`, the first pose of its map.
+
+    The last three are for a guide; without one `view` and `steps` have no columns.
     """
 
     next: Any
@@ -41,10 +47,14 @@ class Course(NamedTuple):
     limit: Any
     shortest: Any
     red: Any
+    goal: Any
     frames: Any
     palette: Any
     indicator: Any
     spawn: Any
+    view: Any
+    steps: Any
+    first: Any
 
     @property
     def longest(self) -> int:
@@ -60,10 +70,14 @@ SIGNATURE = Course(
     limit=tf.TensorSpec([None], tf.int32),
     shortest=tf.TensorSpec([None, 3], tf.bool),
     red=tf.TensorSpec([None], tf.bool),
+    goal=tf.TensorSpec([None], tf.bool),
     frames=tf.TensorSpec([None, None, None], tf.uint8),
     palette=tf.TensorSpec([None, 3], tf.uint8),
     indicator=tf.TensorSpec([None], tf.bool),
     spawn=tf.TensorSpec([None, 4], tf.int32),
+    view=tf.TensorSpec([None, None], tf.bool),
+    steps=tf.TensorSpec([None, None], tf.uint8),
+    first=tf.TensorSpec([None], tf.int32),
 )
 """The spec of an element in a stream of courses."""
 
@@ -125,10 +139,14 @@ def cut(tables: Mapping[str, np.ndarray], maps: Iterable[int], poses: int = 0) -
         limit=pad(np.repeat(tables["limit"][distinct], sizes), rows),
         shortest=pad(tables["shortest"][old], rows),
         red=pad(np.repeat(tables["indicator"][distinct] == 0, sizes), rows),
+        goal=pad(tables["goal"][old], rows),
         frames=pad(tables["frames"][shown], count),
         palette=tables["palette"],
         indicator=pad(tables["shows_indicator"][shown], count),
         spawn=(tables["spawn"][distinct] + shift[:, None])[order],
+        view=pad(tables["view"][old], rows),
+        steps=pad(tables["steps"][old], rows),
+        first=pad(np.repeat(base.astype(np.int32), sizes), rows),
     )
 
 

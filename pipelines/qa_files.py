@@ -20,9 +20,6 @@ LARGEST = 1 << 25
 class QaFile:
     """Iterates over the records of a question file; afterwards `header` holds the other fields.
 
-    Args:
-        path: the file.
-
     Example:
 
     >>> import tempfile

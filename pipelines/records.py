@@ -40,10 +40,7 @@ def _fields(layout: Layout) -> dict[str, tuple[tf.DType, list[int], int]]:
     wide = {"chars": [tokens.CHARS], "punctuation": [2]}
     fields = {
         f"{where}/{name}": (_SMALL[name], [columns, *wide.get(name, [])], 0)
-        for where, columns in (
-            ("items", layout.slot_words),
-            ("questions", layout.question_words),
-        )
+        for where, columns in (("items", layout.slot_words), ("questions", layout.question_words))
         for name in tokens.ARRAYS
     }
     return fields | {
@@ -67,16 +64,13 @@ def write(
     words: Words,
     layout: Layout = Layout(),  # noqa: B008 (frozen)
 ) -> int:
-    """Encodes a collection into a TFRecord file; whole or not at all.
+    """Encodes a collection into a TFRecord file, whole or not at all; returns how many records.
 
     Beside it lies `PATH.json`, which says how it was made; `read` compares.
 
     Args:
         path: the file to write. Missing folders are made.
         collection, words, layout: as for `spans.dataset`.
-
-    Returns:
-        The number of records.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +104,6 @@ def read(
         batch_size: documents in a batch.
         drawing: as for `spans.dataset`, but `weights`; documents are shuffled within some
             thousands.
-
-    Returns:
-        A `tf.data.Dataset`.
     """
     drawn = Drawing(batch_size, **drawing)
     if drawn.weights is not None:

@@ -72,9 +72,6 @@ def find_roles(stories: Sequence[Story]) -> list[list[str]]:
 
     Two words differ if one often appears in a position, or before a sentence with some word ("then
     she"), where the other never does.
-
-    Args:
-        stories: as many as there are.
     """
     stories = stories[:: 1 + len(stories) // SAMPLE]
     names = _names(stories)

@@ -49,11 +49,7 @@ class Layout:
 
 
 def encode(
-    texts: tf.Tensor,
-    questions: tf.Tensor,
-    aliases: Aliases,
-    words: Words,
-    layout: Layout,
+    texts: tf.Tensor, questions: tf.Tensor, aliases: Aliases, words: Words, layout: Layout
 ) -> dict[str, tf.Tensor]:
     """Encodes a batch of documents in the graph.
 

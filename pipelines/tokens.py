@@ -240,10 +240,7 @@ def split(texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
 
 
 def encode(
-    raw: tf.Tensor,
-    words: Words,
-    idf: tf.Tensor | None = None,
-    starts: tf.Tensor | None = None,
+    raw: tf.Tensor, words: Words, idf: tf.Tensor | None = None, starts: tf.Tensor | None = None
 ) -> dict[str, tf.Tensor]:
     """Words as readers get them.
 

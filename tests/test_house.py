@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lemn_tf
-from tests.test_dependencies import MODULES, imports
+from tests.test_dependencies import MODULES, imports, part
 
 ROOT = Path(__file__).parents[1]
 DOORS = ("lemn_tf", "lemn_tf.cli", "lemn_tf.agents", "lemn_tf.export", "lemn_tf.mazes")
@@ -97,6 +97,16 @@ def test_public_names_have_docstrings(name):
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             assert ast.get_docstring(node), f"{name}.{node.name} has no docstring"
+
+
+def test_no_class_name_stands_twice_in_a_room():
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault((part(name), node.name), []).append(name)
+    twice = {key: names for key, names in found.items() if len(names) > 1}
+    assert not twice, f"several classes of one name: {twice}"
 
 
 @pytest.mark.parametrize("name", list(MODULES))

@@ -6,16 +6,16 @@ that arrive meanwhile queue up, and the first of them takes all that fit togethe
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
 
 A call takes nearly as long for one row as for many, so a leader first waits until as many are there
-as were under way at the end of the last call, for those who got an answer mostly ask again; or half
-as many as the last leader waited for, if that is more, for on a busy machine they take their time.
-It waits only while they keep coming. So one client sees no added delay, and 64 soon share every
-call.
+as were under way at the end of the last call, because clients that got an answer mostly ask again;
+or half as many as the last leader waited for, if that is more, because on a busy machine clients
+take their time. It waits only while they keep coming. So one client sees no added delay, and 64
+soon share every call.
 
 A request comes on a thread of its own, which sleeps until there is a result, or from an event loop,
 which is told of all results of a call at once: to wake many threads costs more than a call.
 
-Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: nobody
-waits for a request that he could not have joined.
+Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: no
+request waits for one that it could not have joined.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Lane:
         return len(self.queue) + 1 >= self._expected
 
     def _wait(self) -> None:
-        """Until the company is complete, or twice nobody came for as long as a call takes.
+        """Until the company is complete, or twice none came for as long as a call takes.
 
         Once is not enough: on a busy machine this process may not have run in the meantime.
         """

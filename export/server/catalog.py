@@ -152,7 +152,7 @@ class Catalog:
             self._watcher.start()
 
     def _check_labels(self) -> None:
-        """Raises unless every label is of a version that is there."""
+        """Raises unless every label names a version that is loaded."""
         there = {number for model in self.models.values() for number in model.loaded}
         for label, number in self.labels.items():
             if number not in there:
@@ -199,7 +199,7 @@ class Catalog:
         return model.loaded[version]
 
     def statuses(self, name: str, version: int | None = None, label: str = "") -> dict[int, Status]:
-        """Version to status, newest first; only the one that is asked for, if any is."""
+        """Version to status, newest first; only the one that was asked for, if any."""
         with self._lock:
             model = self.model(name)
             if label:
@@ -236,7 +236,7 @@ class Catalog:
         """Loads what is new and frees what is no longer wanted."""
         prints = {number: fingerprint(path) for number, path in versions(model.base).items()}
         labelled = set(self.labels.values()) & prints.keys()
-        good = 0  # versions that load, from the newest: broken ones leave their place to older ones
+        good = 0  # versions that load, from the newest; for broken ones, older ones stay
         for number in sorted(prints, reverse=True):
             if good >= self.keep and number not in labelled:
                 continue

@@ -12,7 +12,7 @@ from lemn_tf.export.errors import Code, ServingError, late
 
 
 class Gate:
-    """Lets a few in at once and a few more wait; the rest is sent away.
+    """Lets a few requests in at once and a few more wait; the rest are refused.
 
     Args:
         inside: how many may be inside at once; default: one less than there are processors.
@@ -30,7 +30,7 @@ class Gate:
         """Waits until there is room; raises RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
 
         Args:
-            deadline: `time.monotonic()` after which nobody wants to get in.
+            deadline: `time.monotonic()` after which waiting is useless.
         """
         with self._lock:
             if self._here >= self.inside + self.waiting:

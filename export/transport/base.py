@@ -31,7 +31,7 @@ class Transport(Protocol):
         """Runs a signature; raises `ServingError`."""
 
     def close(self) -> None:
-        """Lets go of connections or models."""
+        """Closes connections or models."""
 
 
 def only(names: Sequence[str], form: str) -> str:

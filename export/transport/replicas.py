@@ -17,7 +17,7 @@ from lemn_tf.export.tensors import Arrays
 from lemn_tf.export.transport.base import Interface, Transport
 
 REST = 5.0
-"""Seconds in which a replica that was not available is asked only if no other one is."""
+"""Seconds in which a replica that was not available is asked only if no other one can be."""
 T = TypeVar("T")
 
 
@@ -57,7 +57,7 @@ class Replicas:
         return self._by_turns(ask)
 
     def _by_turns(self, function: Callable[[int], T]) -> T:
-        """Calls a function with the replica whose turn it is, or the next one that is there."""
+        """Calls a function with the replica whose turn it is, or the next one that is available."""
         count = len(self._transports)
         turns = [(self._turn + step) % count for step in range(count)]
         now = time.monotonic()

@@ -58,10 +58,7 @@ class EvictionPolicy(tf_policy.TFPolicy):
         if tf.nest.flatten(carry):
             state = {"ids": tf.TensorSpec([places], tf.int64), "carry": carry}
         super().__init__(
-            time_step_spec,
-            action_spec,
-            policy_state_spec=state,
-            name="EvictionPolicy",
+            time_step_spec, action_spec, policy_state_spec=state, name="EvictionPolicy"
         )
 
     def _variables(self):

@@ -29,7 +29,7 @@ class Chat:
         parser.add_argument("--save", metavar="FILE", help="save the memory at the end")
 
     def check(self, arguments: argparse.Namespace) -> None:
-        """Raises for a preset or a run, a folder without a model, or a file that is not there."""
+        """Raises for a preset or a run, a folder without a model, or a missing file."""
         from lemn_tf.export.folders import find_models
 
         _refuse_trained(arguments.target)

@@ -15,7 +15,7 @@ from lemn_tf import retention
 from lemn_tf.files import place_for, room_for
 
 if TYPE_CHECKING:
-    from lemn_tf.experiments.cells import C, Table
+    from lemn_tf.experiments.cells import C, CellTable
     from lemn_tf.experiments.scheduling import Scheduler
 
 
@@ -74,7 +74,7 @@ def percent(text: str) -> float:
     """An argparse type: a number from 0 to 100."""
     number = amount(text)
     if number > 100:
-        raise argparse.ArgumentTypeError(f"expected a number of percent; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a percentage; got {text!r}")
     return number
 
 
@@ -180,7 +180,7 @@ def the_cell(cells: Sequence[C], name: str) -> C:
     for cell in cells:
         if cell.name == name:
             return cell
-    raise ValueError(f"--cell: none of those that were asked for is called {name!r}")
+    raise ValueError(f"--cell: none of the cells asked for is called {name!r}")
 
 
 def check_table(cells: Sequence[C] | None, arguments: argparse.Namespace) -> None:
@@ -191,7 +191,10 @@ def check_table(cells: Sequence[C] | None, arguments: argparse.Namespace) -> Non
 
 
 def run_table(
-    table: Table[C], cells: Sequence[C], arguments: argparse.Namespace, report: Callable[[], None]
+    table: CellTable[C],
+    cells: Sequence[C],
+    arguments: argparse.Namespace,
+    report: Callable[[], None],
 ) -> int | None:
     """Runs what has no result yet, or the one cell asked for; then writes the report."""
     if arguments.cell is not None:

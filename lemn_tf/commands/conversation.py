@@ -28,12 +28,7 @@ _MOST_EVIDENCE = 3
 
 
 class Conversation:
-    """Feeds lines to a `MemoryClient` and shows what it does.
-
-    Args:
-        client: the memory.
-        console: where to write.
-    """
+    """Feeds lines to a `MemoryClient` and shows what it does."""
 
     def __init__(self, client: MemoryClient, console: Console):
         self.client, self.console = client, console

@@ -22,7 +22,7 @@ class Data:
         )
         babi.add_argument("--variant", choices=VARIANTS, default="noisy", help="which stories")
         babi.add_argument(
-            "--episodes", type=whole_number(10), default=2000, help="stories in all, all splits"
+            "--episodes", type=whole_number(10), default=2000, help="stories in all splits together"
         )
         babi.add_argument("--seed", type=whole_number(0), default=1, help="of the stories")
         babi.add_argument("--out", required=True, metavar="DIR", help="folder for the files")

@@ -153,7 +153,7 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
 
 
 def check(arguments: argparse.Namespace, run: str) -> None:
-    """Raises unless the run reads documents, and both they and the questions are there."""
+    """Raises unless the run reads documents, and its documents and questions exist."""
     if arguments.evidence is None or arguments.qa is None:
         raise ValueError("questions about documents need both --qa F and --evidence DIR")
     if not runs.check_reader(run).documents:
@@ -219,7 +219,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_reproduce(arguments: argparse.Namespace) -> None:
-    """Raises unless the run answers questions about documents and the sets are there."""
+    """Raises unless the run answers questions about documents and the sets exist."""
     if not runs.check_reader(arguments.run).documents:
         raise ValueError(f"{arguments.run} does not read documents: expected a model that does")
     for one in arguments.sets:

@@ -41,8 +41,9 @@ CHANGES: dict[str, tuple[Any, str]] = {
     "eviction_entropy": (amount, "weight of the entropy of what is forgotten"),
     "guidance": (
         amount,
-        "weight of a loss that asks for the shortest way; falls to 0 half-way, 0 for no guidance",
+        "weight of a loss that asks for what an explorer would do; falls to 0, 0 for no guidance",
     ),
+    "guided": (amount, "share of the training after which the guidance is gone (default 0.5)"),
     "temperature": (amount, "how the agent plays: softmax(logits / T), 0 for the likeliest action"),
     "clip": (amount, "largest norm of the gradient"),
     "validate_every": (whole_number(1), "updates between two validations"),
@@ -118,6 +119,16 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--slots", type=slot_count, help="N in the paper (4; mazes 5)")
     parser.add_argument("--width", type=whole_number(1), default=32, help="what a policy sees")
     parser.add_argument("--hidden", type=whole_number(1), help="width of h (default a quarter)")
+    parser.add_argument(
+        "--dated", action="store_true", help="the reader can tell when it saw what is in memory"
+    )
+    parser.add_argument(
+        "--acted",
+        type=whole_number(0),
+        default=0,
+        metavar="K",
+        help="the reader is told its last K actions",
+    )
     parser.add_argument("--seed", type=whole_number(0), default=0, help="of everything random")
     parser.add_argument(
         "--start-from",
@@ -199,7 +210,7 @@ def add_evaluate_arguments(parser: argparse._ActionsContainer) -> None:
 
 
 def check_evaluate(arguments: argparse.Namespace, trained_in: str) -> str:
-    """The maze to play, for an agent that was trained in some; raises for what does not fit."""
+    """The kind of maze to play; raises for options that do not fit the agent or each other."""
     names = ("data", "store_questions", "renamings")
     refuse(arguments, names, "models that answer questions")
     refuse(arguments, ("modules",), "agents of other worlds")

@@ -28,7 +28,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def cells_of(arguments: argparse.Namespace) -> list[MazeCell]:
-    """The runs that are asked for; raises if there are none such, or no file of maps."""
+    """The runs that were asked for; raises if a name is unknown or the file of maps is missing."""
     there(arguments.maps)
     asked = ("envs", "readers", "policies", "seeds", "maze_seeds")
     return plan(**{name: getattr(arguments, name) for name in asked})

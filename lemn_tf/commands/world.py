@@ -53,7 +53,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--units", type=whole_number(4), default=64, help="width of context, keys and values")
     add("--width", type=whole_number(1), default=32, help="what a policy sees")
     add("--hidden", type=whole_number(1), help="width of h (default a quarter)")
-    add("--longest", type=whole_number(1), default=1000, help="steps that cut an episode")
+    add("--longest", type=whole_number(1), default=1000, help="steps after which episodes are cut")
     add("--validation", type=whole_number(1), default=64, help="episodes to choose the best on")
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     for name, (kind, text) in CHANGES.items():
@@ -163,7 +163,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def cells_of(arguments: argparse.Namespace) -> list[WorldCell]:
-    """The trainings that are asked for; raises if there are none such."""
+    """The trainings that were asked for; raises if a name is unknown."""
     if arguments.presets:
         raise ValueError("--presets: no agent of these worlds is a preset")
     return plan(arguments.envs or list(EXAMS), arguments.rows or list(ROWS), arguments.seeds)

@@ -16,12 +16,12 @@ from lemn_tf.navigation.training import AgentTrainee
 from lemn_tf.seeing.boards import Board
 
 VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
-"""Seeds of the maps or episodes to choose the best agent on, and to give results for; no training
-has either."""
+"""Seeds of the maps or episodes on which the best agent is chosen, and of those for the results; no
+training uses either."""
 PICTURED = 10
 """Validations between two drawings of a walk for TensorBoard."""
 Show = Callable[[dict[str, Any]], None]
-"""Is called with every line of the history of a training."""
+"""Called with every line of the history of a training."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def run_training(
 
 
 def who(agent: MemoryAgent) -> dict[str, Any]:
-    """What a score says of the agent that played."""
+    """What a score says about the agent that played."""
     return {
         "reader": agent.settings["reader"],
         "policy": agent.memory.policy.name,

@@ -1,4 +1,4 @@
-"""A table of trained agents: what is the same for mazes and for other worlds."""
+"""A table of trained agents: what mazes and other worlds have in common."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from lemn_tf import runs
 from lemn_tf.experiments.agent_runs import Show
-from lemn_tf.experiments.cells import Cell, Table
+from lemn_tf.experiments.cells import Cell, CellTable
 from lemn_tf.navigation.agent import MemoryAgent
 
 
@@ -28,13 +28,13 @@ class AgentCell(Cell, Protocol):
 A = TypeVar("A", bound=AgentCell)
 
 
-class AgentTable(Table[A]):
+class AgentTable(CellTable[A]):
     """Trains and scores agents.
 
     Args:
         out: folder for runs and logs.
         results: folder for the report; the results of trainings go to a folder in it.
-        frames: length of the trainings, if not that of their recipes.
+        frames: length of the trainings; None for that of their recipes.
         show: called with every line of the history of a training.
     """
 

@@ -193,7 +193,7 @@ def _trainee(
 
 
 def begin_with(model: StreamReader, name: str | os.PathLike) -> None:
-    """Gives a model the weights of a trained one that differs from it in its slots at most.
+    """Gives a model the weights of a trained one, which may differ from it only in its slots.
 
     Args:
         model: the one to be trained.
@@ -248,7 +248,7 @@ def _digest(path: str | os.PathLike) -> str:
 def _batches(
     data: Stories, settings: BabiSettings, index: int, phase: Phase, start: int
 ) -> tf.data.Dataset:
-    """The batches of a phase from number `start` on; every story is there `rollouts` times."""
+    """The batches of a phase from number `start` on; every story occurs `rollouts` times."""
     seed = int(np.random.SeedSequence([settings.seed, index]).generate_state(1)[0] >> 1)
     ready = data.batches(
         phase.batch_size // phase.rollouts,
@@ -269,7 +269,7 @@ def boards(
     """What shows a training in TensorBoard: one board, `logs/` in the run's folder, for all phases.
 
     Returns:
-        From a phase and its number to callbacks, for `train`.
+        A function from a phase and its number to callbacks, for `train_model`.
     """
     phases = settings.phases()
     updates = [max(1, phase.episodes // phase.batch_size) for phase in phases]

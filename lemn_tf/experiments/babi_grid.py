@@ -114,7 +114,7 @@ class SweepCell:
         """Raises unless it can be trained."""
         settings = self.settings("", "", lengths)
         if retention.facts(settings.policy).clairvoyant:
-            raise ValueError(f"{settings.policy} goes by labels: expected another policy")
+            raise ValueError(f"{settings.policy} needs labels: expected another policy")
         for phase in settings.phases():
             if phase.batch_size % phase.rollouts:
                 raise ValueError(f"{self.label}: rollouts do not divide {phase.batch_size}")

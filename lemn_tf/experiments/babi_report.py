@@ -149,7 +149,7 @@ def copy_presets(table: BabiTable, presets: Path) -> dict[Path, dict[str, float]
     """Copies the best ST-LEMN model of each column into the folder of presets.
 
     The best is the one with the lowest error on the validation stories, each read `RENAMINGS` times
-    with other names. A column keeps the preset it has unless all its runs on record are there.
+    with other names. A column keeps its preset unless all its recorded runs are available.
 
     Returns:
         For each preset that was written the errors of the runs it was chosen from, by name.
@@ -180,7 +180,7 @@ def _best(records: list[Record]) -> Record:
 
 
 def _episodes(records: list[Record]) -> str:
-    """How long the policy of each seed was trained, said once if it is the same."""
+    """How long the policy of each seed was trained; once if all lengths are the same."""
     lengths = [sum(record["settings"]["episodes"].values()) / 1000 for record in records]
     return ", ".join(f"{length:g}" for length in dict.fromkeys(lengths))
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lemn_tf.experiments import babi, babi_table
+from lemn_tf.experiments import babi_table
 from lemn_tf.experiments.babi_grid import SweepCell
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.babi_settings import BabiSettings
 from lemn_tf.files import write_atomically
-from lemn_tf.tables import Table as Rows
+from lemn_tf.tables import Table
 
 
-class SweepTable(Table[SweepCell]):
+class SweepTable(babi_table.StoryTable[SweepCell]):
     """Trains and scores the cells of a sweep; see `lemn_tf.experiments.cells`.
 
     Args:
@@ -28,32 +28,22 @@ class SweepTable(Table[SweepCell]):
         super().__init__(out, Path(out) / "results")
         self.variant, self.lengths = variant, dict(lengths)
 
-    def data(self, split: str) -> Path:
-        """A file of stories."""
-        return self.out / "data" / f"{self.variant}_{split}.txt"
-
-    def settings(self, cell: SweepCell) -> babi.BabiSettings:
-        """How a cell is trained."""
-        return cell.settings(str(self.data("train")), str(self.data("valid")), self.lengths)
+    def settings(self, cell: SweepCell) -> BabiSettings:
+        train, valid = (str(self.data(self.variant, split)) for split in ("train", "valid"))
+        return cell.settings(train, valid, self.lengths)
 
     def is_current(self, cell: SweepCell, record: dict[str, Any]) -> bool:
         wanted = json.loads(json.dumps(babi_table.told(self.settings(cell))))
         return record["settings"] == wanted
 
-    def train(self, cell: SweepCell, folder: Path) -> None:
-        babi.train_model(self.settings(cell), folder)
-
     def record(
         self, cell: SweepCell, folder: Path, history: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        files = {split: self.data(split) for split in ("valid", "test")}
         return {
             "values": dict(cell.values),
             "seed": cell.seed,
             "variant": self.variant,
-            "scores": babi_table.scores(folder, files),
-            "settings": babi_table.told(self.settings(cell)),
-            "validation_curve": babi_table.curve(history),
+            **self.trained(cell, folder, history, self.variant),
         }
 
     def summary(self, record: dict[str, Any]) -> str:
@@ -90,7 +80,7 @@ class SweepTable(Table[SweepCell]):
 
 
 def _row(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the seeds of one combination came to."""
+    """The results of one combination, all seeds."""
     row: dict[str, Any] = {"values": records[0]["values"]}
     row["seeds"] = [record["seed"] for record in records]
     for split in ("valid", "test"):
@@ -124,4 +114,4 @@ def _page(variant: str, rows: list[dict[str, Any]]) -> str:
         "column of a setting that was chosen by it means nothing. Written by `lemn sweep`; the\n"
         "trainings are in `results/`, one file each.\n\n"
     )
-    return f"{about}{Rows(head, lines).markdown()}\n"
+    return f"{about}{Table(head, lines).markdown()}\n"

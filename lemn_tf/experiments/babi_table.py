@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from lemn_tf import recipes, runs, training
 from lemn_tf.experiments import babi
 from lemn_tf.experiments.babi_cells import ENTROPY, ROOMY, WINDOW, BabiCell
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.cells import C, CellTable
 from lemn_tf.pipelines import babi as pipeline
 from lemn_tf.pipelines import babi_generator
 
@@ -44,32 +45,49 @@ def prepare(folder: Path, variant: str, given: str | Path | None = None) -> None
             path.with_suffix(".generated").touch()  # so that the report can say so
 
 
-def scores(folder: Path, files: dict[str, Path]) -> dict[str, dict[str, Any]]:
-    """The scores of the model in a run's folder, by the names of the files of stories."""
-    model = runs.load(folder)
-    return {
-        split: {**babi.score(model, path), "generated": path.with_suffix(".generated").exists()}
-        for split, path in files.items()
-    }
-
-
 def told(settings: babi.BabiSettings) -> dict[str, Any]:
-    """Settings as a result keeps them: files by their names, for where they lay does not matter."""
+    """Settings as a result keeps them: files by name only, because their place does not matter."""
     return {
         key: Path(value).name if key in FILES and value else value
         for key, value in dataclasses.asdict(settings).items()
     }
 
 
-def curve(history: list[dict[str, Any]]) -> list[list[Any]]:
-    """Phase, episodes and validation error in percent, from the history of a run."""
-    return [
-        [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
-        for line in history
-    ]
+class StoryTable(CellTable[C]):
+    """Trainings on stories, whose files lie in the folder `data` of `out`."""
+
+    @abc.abstractmethod
+    def settings(self, cell: C) -> babi.BabiSettings:
+        """How a cell is trained."""
+
+    def data(self, variant: str, split: str) -> Path:
+        """A file of stories."""
+        return self.out / "data" / f"{variant}_{split}.txt"
+
+    def train(self, cell: C, folder: Path) -> None:
+        babi.train_model(self.settings(cell), folder)
+
+    def trained(
+        self, cell: C, folder: Path, history: list[dict[str, Any]], variant: str
+    ) -> dict[str, Any]:
+        """What the record of a trained cell says: scores, settings, validation error in percent."""
+        model, scores = runs.load(folder), {}
+        for split in ("valid", "test"):
+            path = self.data(variant, split)
+            generated = path.with_suffix(".generated").exists()
+            scores[split] = {**babi.score(model, path), "generated": generated}
+        curve = [
+            [line["phase"], line["episodes"], round(100 * (1 - line["val_accuracy"]), 2)]
+            for line in history
+        ]
+        return {
+            "scores": scores,
+            "settings": told(self.settings(cell)),
+            "validation_curve": curve,
+        }
 
 
-class BabiTable(Table[BabiCell]):
+class BabiTable(StoryTable[BabiCell]):
     """Trains and scores the cells; see `lemn_tf.experiments.cells`.
 
     Args:
@@ -79,10 +97,6 @@ class BabiTable(Table[BabiCell]):
 
     def __init__(self, out: str | os.PathLike, results: str | os.PathLike):
         super().__init__(out, Path(results) / "babi")
-
-    def data(self, variant: str, split: str) -> Path:
-        """A file of stories."""
-        return self.out / "data" / f"{variant}_{split}.txt"
 
     def prepare(self, given: str | Path | None = None) -> None:
         """Puts every file of stories in place.
@@ -94,7 +108,6 @@ class BabiTable(Table[BabiCell]):
             prepare(self.out / "data", variant, given)
 
     def settings(self, cell: BabiCell) -> babi.BabiSettings:
-        """How a cell is trained."""
         entropy = ENTROPY.get((cell.row.trainer, cell.variant))
         settings = babi.BabiSettings(
             train=str(self.data(cell.variant, "train")),
@@ -129,33 +142,20 @@ class BabiTable(Table[BabiCell]):
         todo |= {cell.first for cell in todo if cell.first and not self.is_ready(cell)}
         return [cell for cell in cells if cell in todo]
 
-    def train(self, cell: BabiCell, folder: Path) -> None:
-        babi.train_model(self.settings(cell), folder)
-
     def record(self, cell: BabiCell, folder: Path, history: list[dict[str, Any]]) -> dict[str, Any]:
-        files = {split: self.data(cell.variant, split) for split in ("valid", "test")}
         return {
             "row": cell.row.name,
             "variant": cell.variant,
             "slots": cell.slots,
             "seed": cell.seed,
             "paper": cell.row.reported(cell.column),
-            "scores": scores(folder, files),
-            "settings": told(self.settings(cell)),
-            "validation_curve": curve(history),
+            **self.trained(cell, folder, history, cell.variant),
         }
 
     def command(self, cell: BabiCell) -> list[str]:
-        column = ["--columns", f"{cell.variant}-{cell.slots}"]
-        return [
-            "reproduce",
-            "babi",
-            "--rows",
-            cell.row.name,
-            *column,
-            "--seeds",
-            f"{cell.seed + 1}",
-        ]
+        column, seeds = f"{cell.variant}-{cell.slots}", str(cell.seed + 1)
+        asked = ["--rows", cell.row.name, "--columns", column, "--seeds", seeds]
+        return ["reproduce", "babi", *asked]
 
     def summary(self, record: dict[str, Any]) -> str:
         return f"test error {record['scores']['test']['error_rate']:.1f}%"

@@ -4,7 +4,7 @@ The result of a cell is the file `NAME.json`: its scores, how it was trained, ho
 the commit and the command. A cell that has one is not run again. A cell that was stopped goes on
 from its checkpoint, so the same command resumes the whole table. Where the jobs run is the
 scheduler's business: `lemn_tf.experiments.scheduling`. Cells that share what takes long to read are
-run one after another in this process instead (`Table.run_here`).
+run one after another in this process instead (`CellTable.run_here`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from lemn_tf import loop
 from lemn_tf.experiments.scheduling import Job, Scheduler
 from lemn_tf.experiments.standing import View
 from lemn_tf.files import write_atomically
-from lemn_tf.loop import is_claimed
 
 PATIENCE = 60.0
 """Seconds that cells have to save what they have when a table is stopped."""
@@ -39,7 +39,7 @@ class Cell(Protocol):
 C = TypeVar("C", bound=Cell)
 
 
-class Table(abc.ABC, Generic[C]):
+class CellTable(abc.ABC, Generic[C]):
     """What the cells of a table are and how one is trained and scored; the rest is done here.
 
     Args:
@@ -70,7 +70,7 @@ class Table(abc.ABC, Generic[C]):
     def command(self, cell: C) -> list[str]:
         """The arguments of `lemn` that ask for this cell, perhaps among others.
 
-        A result says so too, so they do not tell where files lie.
+        They are also kept with the result, so they do not say where files lie.
         """
 
     def places(self, cell: C) -> list[str]:
@@ -112,9 +112,7 @@ class Table(abc.ABC, Generic[C]):
         if self.result(cell).exists() and not self.is_done(cell):
             put_aside(folder)  # it was made with other settings
         self.train(cell, folder)
-        path = folder / "history.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []  # of a cell that trains
-        history = [json.loads(line) for line in lines]
+        history = loop.history(folder)  # empty if nothing is trained
         record = {
             **self.record(cell, folder, history),
             **({"training_seconds": history[-1]["seconds"]} if history else {}),
@@ -130,7 +128,7 @@ class Table(abc.ABC, Generic[C]):
 
         Args:
             cells: the table, in the order in which they are run.
-            told: is given a line for each.
+            told: called with a line for each.
         """
         for cell in self.unfinished(cells):
             self.run_cell(cell)
@@ -166,15 +164,15 @@ class Table(abc.ABC, Generic[C]):
         known = [record["seconds"] for record in records if "seconds" in record]
         said += f"; {todo} to run, {jobs} at a time, logs in {self.out / 'logs'}"
         if not known:
-            return f"{said}; how long it takes is told after the first"
+            return f"{said}; an estimate of the time follows after the first"
         hours = sum(known) / len(known) * todo / jobs / 3600
         return f"{said}; about {hours:.1f} hours, if they take as long as those in {self.results}"
 
 
 class _Course(Generic[C]):
-    """A table while it runs; see `Table.run`."""
+    """A table while it runs; see `CellTable.run`."""
 
-    def __init__(self, table: Table[C], todo: list[C], scheduler: Scheduler, total: int):
+    def __init__(self, table: CellTable[C], todo: list[C], scheduler: Scheduler, total: int):
         self.table, self.todo, self.scheduler, self.total = table, todo, scheduler, total
         self.running: dict[str, tuple[C, float]] = {}
         self.failed: list[str] = []
@@ -210,7 +208,7 @@ class _Course(Generic[C]):
         for cell in [cell for cell in self.todo if self.table.is_ready(cell)]:
             if len(self.running) >= self.scheduler.queue:
                 break
-            if is_claimed(self.table.folder(cell)):  # by a table that was killed, or another one
+            if loop.is_claimed(self.table.folder(cell)):  # by a killed table, or another one
                 held = True
                 continue
             self.todo.remove(cell)

@@ -1,7 +1,7 @@
-"""A comparison as jobs: each policy at each size of memory is scored by itself, somewhere.
+"""A comparison as jobs: each policy at each size of memory is a score of its own.
 
-What comes out is what `lemn_tf.evaluation.compare` gives in one process. A score is a file, and
-stays good as long as the model, the stories and the question are the same.
+The result is what `lemn_tf.evaluation.compare` gives in one process. A score is a file, and stays
+valid as long as the model, the stories and the settings are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from lemn_tf.evaluation import ORACLE, with_regret
 from lemn_tf.experiments import babi
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.cells import CellTable
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines.babi import read_stories
 
@@ -37,7 +37,7 @@ class ScoreCell:
         return re.sub(r"[^\w.=-]+", "-", f"{self.row}_slots={self.slots}").strip("-")
 
 
-class ScoreTable(Table[ScoreCell]):
+class ScoreTable(CellTable[ScoreCell]):
     """Scores models; nothing is trained. See `lemn_tf.experiments.cells`.
 
     Args:
@@ -78,9 +78,6 @@ class ScoreTable(Table[ScoreCell]):
             named = zip(several, scores, strict=True)
             found += with_regret([{"name": cell.row, **score} for cell, score in named])
         return found
-
-    def train(self, cell: ScoreCell, folder: Path) -> None:
-        """Nothing: the models are trained."""
 
     def record(
         self, cell: ScoreCell, folder: Path, history: list[dict[str, Any]]

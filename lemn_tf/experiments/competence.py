@@ -1,4 +1,4 @@
-"""Readers that can answer: whether one does with everything in memory, and what is tried if not.
+"""Whether a reader can answer with everything in memory, and what is tried if it cannot.
 
 What an item is worth to a policy is what the reader makes of it, so a policy cannot learn to keep
 what its reader cannot use. Before the policy learns, the reader is therefore asked all validation
@@ -76,20 +76,20 @@ def attempts(settings: BabiSettings) -> tuple[BabiSettings, ...]:
 
 
 def limit(settings: BabiSettings) -> float:
-    """The error up to which a reader is competent; infinite where nobody asks."""
+    """The error up to which a reader is competent; infinite if there is no check."""
     given = settings.chosen == "paper" or settings.reader_from or settings.start_from
     return math.inf if given or settings.competent is None else settings.competent
 
 
 class Examined(PhaseTrainee):
-    """A trainee that is at its end if its reader is not competent when the policy is to begin.
+    """A trainee that stops if its reader is not competent when the policy is about to begin.
 
     Args:
         *parts, **options: of `PhaseTrainee`.
         settings: how it is made.
 
     Attributes:
-        error: `whole_error` of the reader after its last phase; None before, or if nobody asks.
+        error: `whole_error` of the reader after its last phase; None before, or without a check.
     """
 
     def __init__(self, *parts: Any, settings: BabiSettings, **options: Any):
@@ -100,7 +100,7 @@ class Examined(PhaseTrainee):
 
     @property
     def failed(self) -> bool:
-        """Whether the reader was asked and is not competent."""
+        """Whether the reader was examined and is not competent."""
         return self.error is not None and self.error > self.limit
 
     @property
@@ -159,7 +159,7 @@ class Journal:
             said = f"trying {_described(self.settings)}"
         else:
             self.chosen = min(range(len(self.errors)), key=self.errors.__getitem__)
-            self._take_back(self.folder / f"attempt-{self.chosen}")
+            shutil.copytree(self.folder / f"attempt-{self.chosen}", self.folder, dirs_exist_ok=True)
             best = f"the best reader, {_described(self.settings)}, errs in {min(self.errors):.1f}%"
             said = f"going on, but {best}, and no policy can do better than its reader"
         print(f"lemn: {said}", file=sys.stderr, flush=True)
@@ -174,14 +174,11 @@ class Journal:
             for path in self.folder.glob(part):
                 path.rename(aside / path.name)
 
-    def _take_back(self, aside: Path) -> None:
-        shutil.copytree(aside, self.folder, dirs_exist_ok=True)
-
 
 def _verdict(error: float, settings: BabiSettings) -> str:
     return (
         f"with everything in memory, the reader ({_described(settings)}) gets {error:.1f}% of the "
-        f"validation answers wrong; at most {settings.competent:g}% is what a policy needs"
+        f"validation answers wrong; a policy needs at most {settings.competent:g}%"
     )
 
 

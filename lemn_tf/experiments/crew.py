@@ -22,15 +22,11 @@ from lemn_tf.learning.workers import (
 )
 
 PATIENCE = 10.0
-"""Seconds that local workers have to end by themselves."""
+"""Seconds that local workers have to end on their own."""
 
 
 def size(asked: int | None) -> int:
-    """How many workers there will be.
-
-    Args:
-        asked: what the command asks for; None for what `TF_CONFIG` says, or one.
-    """
+    """How many workers there will be: `asked`; if that is None, what `TF_CONFIG` says, or one."""
     text = os.environ.get(VARIABLE)
     named = len(read_config(text)[0]) if text else None
     if asked and named and asked != named:
@@ -95,7 +91,7 @@ def _ends(others: Sequence[subprocess.Popen]) -> dict[int, int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on."""
+    """Free ports of this machine."""
     with contextlib.ExitStack() as stack:
         servers = [
             stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)

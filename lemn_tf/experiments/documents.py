@@ -119,7 +119,7 @@ class Data:
 
 
 def load(settings: Settings, told: Told = lambda text: None) -> Data:
-    """Reads the questions that can be trained on, and what is known of words."""
+    """Reads the questions that can be trained on, and what is known about words."""
     reader: WordReader | None = None
     if settings.reader_from is not None:
         model = runs.load_reader(settings.reader_from)

@@ -96,8 +96,8 @@ def gather(
         words, idf: as the reader was trained.
         layout: how documents become slots, and which spans count as answers.
         read: whether to ask the reader. Without, everything but A, Z, `best` and `spans` is there:
-            enough to learn what a policy should keep by whether an answer is in memory.
-        context: where the vectors are that the reader's view takes from a language model.
+            enough to learn what to keep from whether an answer is in memory.
+        context: where the language model's vectors in the reader's view come from.
     """
     lexical = reader.lexical()
 
@@ -140,7 +140,7 @@ def gather(
 
 
 def _unread(holds: tf.Tensor) -> dict[str, tf.Tensor]:
-    """What stands in the place of what a reader would say: nothing is ever answered."""
+    """What replaces the reader's scores if it is not asked: nothing is ever answered."""
     nothing = tf.fill(tf.shape(holds), -1e9)
     zero = tf.zeros(tf.shape(holds))
     spans = tf.zeros([*tf.unstack(tf.shape(holds)), 2], tf.int32)

@@ -52,11 +52,7 @@ VARIANTS = {
     "word vectors alone": Variant(("words",)),
     "all of them": Variant(OWN),
     "all, and those of the slot before": Variant(OWN, 0, lambda x: np.hstack([x, _before(x)])),
-    "all, against their mean so far": Variant(
-        OWN,
-        0,
-        lambda x: np.hstack([x, x - np.cumsum(x, axis=0) / np.arange(1, len(x) + 1)[:, None]]),
-    ),
+    "all, against their mean so far": Variant(OWN, 0, lambda x: np.hstack([x, x - _so_far(x)])),
     "all, and products of 8 main directions": Variant(OWN, 8),
     "all, and products of 16": Variant(OWN, 16),
     "MiniLM's vectors alone": Variant(("sentence",)),

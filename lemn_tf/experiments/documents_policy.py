@@ -243,7 +243,7 @@ def train(
 ) -> KeepingTrainer:
     """Trains the policy of `memory` in place.
 
-    It goes gently by default: what a regression began with is soon lost otherwise.
+    The defaults are gentle, because otherwise what the regression began with is soon lost.
 
     Args:
         memory: see `make`.

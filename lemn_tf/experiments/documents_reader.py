@@ -30,7 +30,7 @@ SHARPNESS = 6.0
 
 
 def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> Batch:
-    """The batch with a pool of slots in the place of each document, and a memory of each question.
+    """The batch with a pool of slots instead of each document, and a memory for each question.
 
     Args:
         batch: see `lemn_tf.pipelines.spans`.
@@ -75,7 +75,7 @@ def _best(score: tf.Tensor, count: int) -> tf.Tensor:
 
 
 def _pooled(batch: Batch, pool: tf.Tensor) -> Batch:
-    """What a batch says of the slots in `pool` `[B, POOL]`, which become slots 0, 1, ..."""
+    """What a batch says about the slots in `pool` `[B, POOL]`, which become slots 0, 1, ..."""
 
     def take(leaf):
         there = tf.reshape(pool >= 0, [-1, POOL, *[1] * (leaf.shape.rank - 2)])

@@ -152,7 +152,7 @@ class Reading:
 
 
 def _rows(collection: files.Collection, batch: Batch, told: Batch) -> list[Answered]:
-    """What came of one batch, question by question."""
+    """The answers of one batch, question by question."""
     batch = {name: batch[name].numpy() for name in ("document", "question", "offsets", "reach")}
     told = {name: leaf.numpy() for name, leaf in told.items()}
     rows = []

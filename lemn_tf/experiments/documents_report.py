@@ -17,6 +17,7 @@ from lemn_tf import runs
 from lemn_tf.experiments import documents_folds as folds
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents import Told
+from lemn_tf.experiments.documents_scoring import interval
 from lemn_tf.experiments.documents_words import OWN
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.files import write_atomically
@@ -54,7 +55,7 @@ def reproduce(
         folders: sets, each with `qa/wikipedia-{train,dev}.json` and `evidence/`.
         results: folder for `documents.md`, and for the cells in `documents/`.
         seeds: trainings of each learned policy.
-        told: is given lines to show.
+        told: called with lines to show.
         only: run only cells whose name has one of these in it; None for all.
         minilm: folder for MiniLM's vectors of slots, for policies that see them; None for none.
     """
@@ -175,24 +176,19 @@ class _Rows:
         )
 
 
-def ahead(ours: Sequence[Any], theirs: Sequence[Any], draws: int = 2000) -> tuple[float, ...]:
+def ahead(ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[float, ...]:
     """How far one keeper is ahead of another by answers in memory, with a 95% interval.
 
     Args:
         ours, theirs: `documents` of their cells.
-        draws: of whole documents.
 
     Example:
 
     >>> ahead([[2, 0, 2], [2, 0, 1]], [[2, 0, 1], [2, 0, 0]])
     (50.0, 50.0, 50.0)
     """
-    counts = np.array(ours)[:, 0]
-    gains = np.array(ours)[:, 2] - np.array(theirs)[:, 2]
-    drawn = np.random.default_rng(0).integers(0, len(counts), [draws, len(counts)])
-    means = 100 * gains[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(100 * gains.sum() / counts.sum()), float(low), float(high)
+    mine, other = np.array(ours), np.array(theirs)
+    return interval(mine[:, 2] - other[:, 2], mine[:, 0])
 
 
 def write(results: str | os.PathLike) -> Path:

@@ -15,6 +15,9 @@ from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 
+DRAWS = 2000
+"""How often a bootstrap draws."""
+
 
 def by_key(
     collection: files.Collection, answered: Sequence[Answered], domain: str
@@ -106,7 +109,7 @@ def summary(marks: Marks) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came of a question file.
+    """The results for a question file.
 
     Attributes:
         told: what `lemn evaluate` shows.
@@ -164,15 +167,13 @@ def score(
 
 
 def bootstrap(
-    ours: np.ndarray, theirs: np.ndarray, group: np.ndarray, draws: int = 2000, seed: int = 0
+    ours: np.ndarray, theirs: np.ndarray, group: np.ndarray
 ) -> tuple[float, float, float]:
     """Difference of two means in points, with a 95% interval: whole groups are drawn again.
 
     Args:
         ours, theirs: marks of the same questions, 0 to 1.
         group: the document (or article) of each question.
-        draws: how often.
-        seed: of the draws.
 
     Example:
 
@@ -182,8 +183,12 @@ def bootstrap(
     """
     _, which = np.unique(group, return_inverse=True)
     gains = np.bincount(which, ours.astype(float) - theirs.astype(float))
-    counts = np.bincount(which)
-    drawn = np.random.default_rng(seed).integers(0, len(counts), [draws, len(counts)])
+    return interval(gains, np.bincount(which))
+
+
+def interval(gains: np.ndarray, counts: np.ndarray) -> tuple[float, float, float]:
+    """The gain of all groups in points, with a 95% interval, from those of each and its count."""
+    drawn = np.random.default_rng(0).integers(0, len(counts), [DRAWS, len(counts)])
     means = 100 * gains[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(100 * gains.sum() / counts.sum()), float(low), float(high)

@@ -16,7 +16,7 @@ import numpy as np
 from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import triviaqa_scoring as official
-from lemn_tf.experiments.cells import Table
+from lemn_tf.experiments.cells import CellTable
 from lemn_tf.experiments.documents import PRODUCTS, viewing
 from lemn_tf.experiments.documents_evidence import Evidence
 from lemn_tf.experiments.documents_words import OWN, words_of
@@ -41,7 +41,7 @@ AWARE_DOCUMENTS = 100
 """Training documents that policies which know the question learn from: every question of one is a
 stream of its own, and has to be read with every slot."""
 AWARE_RATE = 1e-3
-"""Learning rate of policies that know the question: what they learn from says more."""
+"""Learning rate of policies that know the question: their data tells them more."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
 MARKS = ("exact", "f1", "in_memory")
 AWARE_RIDGE = 30_000.0
@@ -60,7 +60,7 @@ class Side:
 
     Attributes:
         collection: the file.
-        documents: what the reader says of each.
+        documents: what the reader says about each.
         parts: where the parts of its view stand in their `vectors`.
     """
 
@@ -275,8 +275,8 @@ class KeeperCell:
     asked: tuple[str, ...]
 
 
-class KeeperTable(Table[KeeperCell]):
-    """Cells that share what the reader says of a set, so they run in one process.
+class KeeperTable(CellTable[KeeperCell]):
+    """Cells that share what the reader says about a set, so they run in one process.
 
     Args:
         results: folder for the JSON files.

@@ -30,7 +30,7 @@ EXAMPLE = {
     ],
     "question": "When did the tower of Pisa begin to sink?",
 }
-"""What a reader of documents is shown with."""
+"""The example on the card of a reader of documents."""
 
 
 class Passages(TextReader):
@@ -146,7 +146,7 @@ class Passages(TextReader):
         return tokens.encode(self._raw(texts, QUESTION), self.words, self._idf)
 
     def answer(self, state: MemoryState, questions: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Answers a question `[B]` from each row of a memory; all that comes back is `[B, ...]`.
+        """Answers a question `[B]` from each row of a memory; all results are `[B, ...]`.
 
         `source` is the id of the slot that the answer stands in, -1 if memory is empty, and `span`
         its first and last word there.

@@ -45,7 +45,7 @@ def train(
     Args:
         settings: how.
         out: folder of the run.
-        told: is given lines to show.
+        told: called with lines to show.
     """
     data = documents.load(settings, told)  # before anything is written
     run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
@@ -148,7 +148,7 @@ class _Saver(keras.callbacks.Callback):
         self.variables, self.run = variables, run
 
     def restored(self) -> int:
-        """Puts back what was kept, if anything was, and returns the epochs it had seen."""
+        """Restores what was kept, if anything was; returns the number of epochs before it."""
         kept = self.run.load()
         if kept is None:
             return 0

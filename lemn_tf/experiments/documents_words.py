@@ -1,6 +1,6 @@
-"""What a model of documents knows of words, and of a slot when it arrives; without tensorflow_text.
+"""What a model of documents knows about words and arriving slots; without tensorflow_text.
 
-Training, evaluation and models that were exported all stand on this.
+Training, evaluation and exported models all build on this.
 """
 
 from __future__ import annotations

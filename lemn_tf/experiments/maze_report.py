@@ -9,7 +9,7 @@ from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.files import write_atomically
-from lemn_tf.navigation.navigator import READERS
+from lemn_tf.navigation.recipe import READERS
 
 PAPER = {
     "single-indicator-mqn-fifo-5": (68.9, 60.4),
@@ -27,15 +27,12 @@ Record = dict[str, Any]
 
 
 def copy_presets(results: Path, out: Path, presets: Path) -> list[Path]:
-    """Copies the agents that validated best, in half precision.
+    """Copies the agents that validated best, in half precision; returns what was written.
 
     Args:
         results: folder of the report.
         out: folder of the runs.
         presets: folder to copy to.
-
-    Returns:
-        What was written.
     """
     written = []
     for row in SHIPPED:
@@ -96,7 +93,7 @@ def maze_table(found: list[Record]) -> str:
         "# Single Goal with Indicator: success %",
         "",
         "Memory of 5 frames, 200 generated maps of each kind that were never trained on, every "
-        "start heading; actions are drawn with a fixed seed at the temperature said. Trained with "
+        "start heading; actions are drawn with a fixed seed at the temperature shown. Trained with "
         "guidance, see docs/mazes.md, on the training maps of Oh et al. and generated ones, or on "
         "generated ones only. The paper's numbers are for the maps of Oh et al. (2016).",
         "",

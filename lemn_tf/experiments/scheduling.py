@@ -1,8 +1,7 @@
 """Where jobs run: a job is a `lemn` command, and a scheduler starts them and says which have ended.
 
 `Processes` runs them here, one process each; `lemn_tf.experiments.ray_tasks.RayTasks` on a cluster.
-What a job leaves are files, the same ones wherever it ran, and whoever wants to know how it came
-out looks at them.
+A job's results are files, the same ones wherever it ran.
 """
 
 from __future__ import annotations

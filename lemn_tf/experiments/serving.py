@@ -34,7 +34,7 @@ def agent_servable(agent: MemoryAgent) -> Servable:
         return after, done | record(move.decision)
 
     carried = tf.nest.map_structure(
-        lambda x: tf.TensorSpec(x.shape[1:], x.dtype), agent.reader.initial_carry(1)
+        lambda x: tf.TensorSpec(x.shape[1:], x.dtype), agent.initial_carry(1)
     )
     kind = {"reader": agent.settings["reader"], "actions": agent.reader.actions}
     return Servable(

@@ -126,7 +126,7 @@ def prepare(policy: str, slots: int, size: int) -> tuple[StreamReader, dict[str,
 
 
 class Rate(NamedTuple):
-    """Seconds until the first result, and what was done after it in a second of each kind."""
+    """Seconds until the first result, and what was done in a second after it."""
 
     first: float
     per_second: float

@@ -52,10 +52,10 @@ def _last(path: Path) -> dict[str, Any]:
 
 
 class View:
-    """Shows how far runs are: lines that renew themselves, or a line now and then.
+    """Shows how far runs are: lines that are updated in place, or a line now and then.
 
     Args:
-        terminal: whether standard error is one; default as it is.
+        terminal: whether standard error is a terminal; None to find out.
     """
 
     def __init__(self, terminal: bool | None = None):
@@ -80,7 +80,7 @@ class View:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Clears the lines that renew themselves."""
+        """Clears the lines that are updated in place."""
         if self._live is not None:
             self._live.stop()
             self._live = None

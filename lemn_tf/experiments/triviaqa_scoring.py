@@ -95,9 +95,6 @@ def score(
         predictions: an answer by key.
         keys: score these questions only, e.g. those whose document holds an answer; None for all.
 
-    Returns:
-        The scores.
-
     Example:
 
     >>> score({"q1": ["rome"], "q2": ["oslo"]}, {"q1": "Rome", "q9": "Bern"}).exact_match
@@ -178,9 +175,6 @@ def score_files(qa: str | os.PathLike, predictions: str | os.PathLike) -> Scores
     Args:
         qa: the question file.
         predictions: a JSON object of answers by key.
-
-    Returns:
-        The scores.
     """
     path = Path(predictions)
     try:
@@ -200,9 +194,6 @@ def merge(candidates: Iterable[tuple[str, float]]) -> str:
 
     Args:
         candidates: answers with their confidence, at least one.
-
-    Returns:
-        The answer.
 
     Example:
 

@@ -94,10 +94,10 @@ def reproduce(
         plan: what.
         out: folder for the runs.
         results: folder for `triviaqa.md`, and for the scores in `triviaqa/`.
-        told: is given lines to show.
+        told: called with lines to show.
     """
     for name in sorted(set(SIDES) - set(plan.sides)):
-        told(f"{plan.qa / SIDES[name]}: not there, left out")
+        told(f"{plan.qa / SIDES[name]}: not found, left out")
     for row in plan.rows:
         asked = ("reproduce", "triviaqa", "--rows", row)
         cells = [
@@ -109,7 +109,7 @@ def reproduce(
 
 
 def _cell(plan: Plan, out: str | os.PathLike, row: str, qa: Path, told: Told) -> dict[str, Any]:
-    """The score of one policy on one question file; its run is trained if it is not there."""
+    """The score of one policy on one question file; its run is trained if it is missing."""
     rule = row == "overlap"
     folder = Path(out) / ("fifo" if rule else row)
     _trained(plan, Path(out), "fifo" if rule else row, told)

@@ -44,7 +44,7 @@ ROWS = {
     "lifo": ("mqn", "lifo"),
     "lstm": ("lstm", "fifo"),
 }
-"""Reader and policy of each row; an LSTM reads nothing, so its memory is of no use to it."""
+"""Reader and policy of each row; an LSTM reads nothing, so it does not use its memory."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -128,7 +128,7 @@ def write_report(results: Path) -> Path:
         "",
         "Mean return of 200 test episodes, every seed; the largest return is 1. One recipe for all "
         "(docs/worlds.md); the agent that validated best plays, the likeliest action each time. "
-        "A dash was not run.",
+        "A dash: not run.",
         "",
         "| world | slots | " + " | ".join(ROWS) + " |",
         "|---|---:|" + "---|" * len(ROWS),

@@ -67,10 +67,10 @@ def flip(
         worth: function that asks the model.
         kept: `[B, Q, N]`, what was in memory at each question.
         probability: `[B, Q]`, what that was worth.
-        tried: the items; one that stands for several counts as often.
+        tried: the items; one that stands for several counts that many times.
         steps: T.
-        fixed: whether memories must have N slots. An item is then put back in the place of the
-            newest one, and compared with a memory from which only the newest is missing.
+        fixed: whether memories must have N slots. An item that is put back then
+            replaces the newest one, and is compared with a memory from which only that is missing.
 
     Returns:
         `[B, Q, T]`.

@@ -1,4 +1,4 @@
-"""What one sample's answer is worth, whatever Keras loss the model was compiled with."""
+"""What the answer to one sample is worth, whichever Keras loss the model was compiled with."""
 
 from __future__ import annotations
 

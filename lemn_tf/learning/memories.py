@@ -74,10 +74,7 @@ def holding(call: Call, items: Nest, ids: tf.Tensor) -> MemoryState | Recalled:
     if isinstance(held, Recalled):
         return Recalled(entries, ids)
     fresh = memory.empty(
-        ids.shape[0],
-        ids.shape[1],
-        item_spec(items),
-        call.layer.policy.carry_spec(),
+        ids.shape[0], ids.shape[1], item_spec(items), call.layer.policy.carry_spec()
     )
     times = ids.shape[0] // held.clock.shape[0]
     return fresh._replace(entries=entries, ids=ids, clock=tf.repeat(held.clock, times, axis=0))

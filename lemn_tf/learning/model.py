@@ -91,10 +91,10 @@ class MemoryModel(RetentionTrainer):
                 beside a head that cannot read yet gets used to its mistakes. Default a fifth of
                 the first `fit`, but at most 200.
         """
-        self.random_memories, self.share, self.variants = random_memories, share, variants
-        self.warmup = warmup
-        own = {"random_memories": random_memories, "share": list(share), "variants": variants}
-        own["warmup"] = warmup
+        self.random_memories, self.share = random_memories, share
+        self.variants, self.warmup = variants, warmup
+        own = {"random_memories": random_memories, "share": list(share)}
+        own |= {"variants": variants, "warmup": warmup}
         weights = args[0] if args else kwargs.get("loss_weights")
         self.sample_loss: Any = None if loss is None else SampleLoss(loss, weights)
         super().compile(optimizer, loss, *args, retention=retention, own=own, **kwargs)

@@ -30,10 +30,7 @@ that share compiled programs from one phase of a training to the next. One that 
 BY_NAME: dict[str, tuple[Objective, ...]] = {
     "hindsight": (Hindsight(discount=1.0),),
     "actor-critic": (ActorCritic(discount=1.0, reward="probability"),),
-    "both": (
-        Hindsight(discount=1.0),
-        ActorCritic(discount=1.0, reward="probability", entropy=0.0),
-    ),
+    "both": (Hindsight(discount=1.0), ActorCritic(discount=1.0, reward="probability", entropy=0.0)),
 }
 """The named objectives, with constants for streams with questions at the end."""
 

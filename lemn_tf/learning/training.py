@@ -51,7 +51,7 @@ class RetentionTrainer(keras.Model):
         own: dict[str, Any] | None = None,
         **kwargs,
     ):
-        """Says how `fit` trains.
+        """Sets how `fit` trains.
 
         Args:
             optimizer, loss, *args, **kwargs: as `keras.Model.compile` takes them.
@@ -75,9 +75,14 @@ class RetentionTrainer(keras.Model):
         if workers.count > 1 and self._compile_metrics is not None:
             raise ValueError("expected no metrics with several workers: each has its own answers")
         slots = None if slots is None else tuple(tf.nest.flatten(slots))
-        options = {"slots": slots, "seed": seed, "updates": updates, "shards": shards}
-        self._retention_config = {"retention": retention, **options, **(own or {})}
-        self._retention_config["jit_compile"] = jit_compile
+        options: dict[str, Any] = {
+            "slots": slots,
+            "seed": seed,
+            "updates": updates,
+            "shards": shards,
+        }
+        options |= {"retention": retention, "jit_compile": jit_compile}
+        self._retention_config = {**options, **(own or {})}
         self.objectives, self.agent, self.workers = chosen, agent, workers
         self.training_slots = slots or (None,)
         self.seed, self.shards = seed, shards
@@ -266,7 +271,7 @@ class RetentionTrainer(keras.Model):
             first = str(error).strip().splitlines()[0]
         warnings.warn(
             f"the model cannot be compiled with XLA ({first}); training goes on without, more "
-            "slowly. compile(jit_compile=False) says so from the beginning",
+            "slowly. To avoid this warning, pass jit_compile=False to compile",
             stacklevel=2,
         )
         self.compiled_with_xla = False

@@ -187,7 +187,7 @@ def meet(addresses: list[str], rank: int, seconds: float) -> None:
     except TimeoutError:
         others = "all other workers" if rank == 0 else f"the chief at {addresses[0]}"
         raise WorkerLost(
-            f"worker {rank + 1} of {len(addresses)} waited {seconds:.0f} s for {others} in vain"
+            f"worker {rank + 1} of {len(addresses)} waited {seconds:.0f} s for {others}, in vain"
         ) from None
 
 

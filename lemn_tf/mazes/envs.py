@@ -128,9 +128,6 @@ def imaze_world(
         rules: the rules; `imaze_rules` of each length if None.
         camera: the camera; the default one if None.
 
-    Returns:
-        A `World`.
-
     Example:
 
     >>> len(imaze_world([5, 7]).mazes)
@@ -161,9 +158,6 @@ def single_indicator_world(
         camera: the camera; the default one if None.
         far: cells between indicator and box of generated maps, as in `random_maze`.
 
-    Returns:
-        A `World`.
-
     Example:
 
     >>> len(single_indicator_world(count=3).mazes)
@@ -193,9 +187,6 @@ def make_env(task: str, render_mode: str | None = None, **kwargs: Any) -> MazeEn
         task: one of `WORLDS`.
         render_mode: as in `MazeEnv`.
         **kwargs: as in `imaze_world` or `single_indicator_world`, which makes FarIndicator too.
-
-    Returns:
-        A `MazeEnv`.
 
     Example:
 

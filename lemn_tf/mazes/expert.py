@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 def steps_to_goal(world: World) -> np.ndarray:
     """Counts the fewest actions (turns included) from every pose to the right goal.
 
-    Args:
-        world: the tables.
-
     Returns:
         float32 [P]; 0 on the right goal, infinite where it cannot be reached (the wrong goal ends
         the episode, so no path leads through it).
@@ -40,9 +37,6 @@ def steps_to_goal(world: World) -> np.ndarray:
 def shortest_ways(world: World) -> np.ndarray:
     """Marks every action that is on a shortest way to the right goal.
 
-    Args:
-        world: the tables.
-
     Returns:
         bool [P, 3]; none where there is no way, and on goals.
 
@@ -62,9 +56,6 @@ def winnable(world: World) -> np.ndarray:
     """Says from which starts the right goal can be reached within the step limit.
 
     The mean is the highest success rate any agent can have on these maps.
-
-    Args:
-        world: the tables.
 
     Returns:
         bool [M, 4], by map and start heading.

@@ -46,9 +46,6 @@ def imaze(length: int, indicator: str = "Y") -> Maze:
         length: rows from the top bar to the bottom bar, both counted; at least 2.
         indicator: `"Y"` (yellow: red is right) or `"L"` (lime: cyan is right).
 
-    Returns:
-        A `Maze`.
-
     Example:
 
     >>> print(imaze(4, "L"))
@@ -70,9 +67,6 @@ def imaze(length: int, indicator: str = "Y") -> Maze:
 
 def imazes(lengths: Sequence[int] = TRAIN_LENGTHS) -> list[Maze]:
     """Makes both I-Mazes (yellow, lime) of every length.
-
-    Args:
-        lengths: the lengths.
 
     Returns:
         `2 * len(lengths)` maps, yellow before lime.
@@ -102,9 +96,6 @@ def random_maze(
         size: n, or the (lowest, highest) n to draw from evenly, in place of the split's own. Boxes
             of 8 and more are made as in `"large"`.
         far: cells of a bare corridor between the indicator and the box. It changes nothing else.
-
-    Returns:
-        A `Maze`.
 
     Example:
 

@@ -194,9 +194,6 @@ def distances(maze: Maze, start: Cell, blocked: Iterable[Cell] = ()) -> dict[Cel
 def goal_distance(maze: Maze) -> int | None:
     """Counts the moves from the spawn to the right goal without stepping on the wrong one.
 
-    Args:
-        maze: the map.
-
     Returns:
         The number of moves, or None if there is no such way.
 

@@ -134,16 +134,7 @@ def _cast_loops(cells, origin, ahead, right, axis, lens, out):
 
 @functools.cache
 def has_numba() -> bool:
-    """Says whether numba, which is optional, is installed and works with this NumPy.
-
-    Returns:
-        True if it is.
-
-    Example:
-
-    >>> has_numba() in (True, False)
-    True
-    """
+    """Whether numba, which is optional, is installed and works with this NumPy."""
     try:
         import numba  # noqa: F401
     except ImportError:  # not installed, or built for another NumPy

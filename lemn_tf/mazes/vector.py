@@ -168,9 +168,6 @@ def make_vector_env(
         autoreset_mode: as in `MazeVectorEnv`.
         **kwargs: as in `imaze_world` or `single_indicator_world`.
 
-    Returns:
-        A `MazeVectorEnv`.
-
     Example:
 
     >>> import lemn_tf.mazes

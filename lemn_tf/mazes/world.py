@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lemn_tf.mazes.expert import shortest_ways
+from lemn_tf.mazes.explorer import in_view, steps_between
 from lemn_tf.mazes.generate import TRAIN_LENGTHS
 from lemn_tf.mazes.maps import CYAN, INNER, LIME, MOVES, RED, YELLOW, Maze
 from lemn_tf.mazes.render import PALETTE, Camera, Scene, render_batch
@@ -58,12 +59,6 @@ def imaze_rules(length: int) -> Rules:
     of 100 cannot be walked in 100 steps, so from length 40, the longest of Oh et al., the limit
     grows with the length: 2.5 steps for each row, as at length 40.
 
-    Args:
-        length: length of the I-Maze.
-
-    Returns:
-        The `Rules`.
-
     Example:
 
     >>> [imaze_rules(length).limit for length in (9, 10, 40, 100, 200)]
@@ -97,9 +92,6 @@ def split_rules(split: str, far: int = 0) -> Rules:
 
 def default_rules(maze: Maze) -> Rules:
     """Guesses the rules of a map from its shape, for maps read from a file.
-
-    Args:
-        maze: the map.
 
     Returns:
         `imaze_rules` for an I-Maze; otherwise `split_rules`, large if the walled canvas is larger
@@ -206,14 +198,37 @@ class World:
         """What is seen from a pose, uint8 [H, W, 3], or from several, uint8 [B, H, W, 3]."""
         return self.palette.take(self.frames[self.frame[pose]], axis=0)
 
-    def tables(self) -> dict[str, np.ndarray]:
+    def tables(self, explore: bool = False) -> dict[str, np.ndarray]:
         """All arrays by name, as `lemn_tf.pipelines.frames` streams them.
 
         Besides the fields these are `shortest`, bool [P, 3], the actions on a shortest way to the
-        right goal, and `shows_indicator`.
+        right goal, `shows_indicator`, `goal`, bool [P], whether the right goal is in view, and
+        `view` and `steps`, which an explorer needs.
+
+        Args:
+            explore: fill `view` and `steps`, see `lemn_tf.mazes.explorer`; else they have no
+                columns.
         """
         arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
-        return arrays | {"shortest": self._shortest, "shows_indicator": self.shows_indicator}
+        none = np.zeros((len(self), 0), bool), np.zeros((len(self), 0), np.uint8)
+        view, steps = self._explored if explore else none
+        return arrays | {
+            "shortest": self._shortest,
+            "shows_indicator": self.shows_indicator,
+            "goal": self._goal_in_view,
+            "view": view,
+            "steps": steps,
+        }
+
+    @cached_property
+    def _goal_in_view(self) -> np.ndarray:
+        flat = self.frames.reshape(len(self.frames), -1)
+        red, cyan = ((flat == goal).any(1)[self.frame] for goal in (RED, CYAN))
+        return np.where(self.indicator[self.maze] == 0, red, cyan)
+
+    @cached_property
+    def _explored(self) -> tuple[np.ndarray, np.ndarray]:
+        return in_view(self), steps_between(self)
 
     @cached_property
     def _shortest(self) -> np.ndarray:
@@ -242,9 +257,6 @@ def build(
         mazes: the maps, M of them.
         rules: one for all maps, or one for each; by default `default_rules` of each.
         camera: the camera; the default one if None.
-
-    Returns:
-        A `World`.
 
     Example: see `World`.
     """

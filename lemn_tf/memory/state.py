@@ -29,6 +29,14 @@ NEVER = np.iinfo(np.int64).max
 """The expiry of an entry that does not expire."""
 
 Nest = Any
+_KINDS = {
+    "ids": (tf.int64, 2),
+    "pinned": (tf.bool, 2),
+    "expiry": (tf.int64, 2),
+    "clock": (tf.int64, 1),
+}
+"""Type and rank of the plain fields of a state."""
+_LEADS = {1: "[B]", 2: "[B, N]"}
 
 
 class MemoryState(NamedTuple):
@@ -41,7 +49,7 @@ class MemoryState(NamedTuple):
         expiry: `[B, N]` int64, the clock at which an entry becomes the first to go, or `NEVER`.
         carry: what the policy remembers of each slot (nest of `[B, N, ...]`), `()` if nothing.
         clock: `[B]` int64, number of items seen.
-        stream: what is known of the stream as a whole (nest of `[B, ...]`), `()` if nothing; it
+        stream: what is known about the stream as a whole (nest of `[B, ...]`), `()` if nothing; it
             belongs to whatever makes the items, and is only carried along here.
     """
 
@@ -136,38 +144,26 @@ def check_state(state: MemoryState) -> None:
     """Raises a `ValueError` or `TypeError` that names the field, if `state` is not well formed."""
     if not isinstance(state, MemoryState):
         raise TypeError(f"expected a MemoryState; got {type(state).__name__}")
-    fields = {"ids": tf.int64, "pinned": tf.bool, "expiry": tf.int64, "clock": tf.int64}
-    for name, dtype in fields.items():
-        tensor, rank = getattr(state, name), 1 if name == "clock" else 2
+    for name, (dtype, rank) in _KINDS.items():
+        tensor = getattr(state, name)
         _check_tensor(f"state.{name}", tensor)
         if tensor.dtype != dtype:
             raise TypeError(f"state.{name} must be {dtype.name}; got {tensor.dtype.name}")
         if tensor.shape.rank != rank:
             raise ValueError(f"state.{name} must have rank {rank}; got shape {tensor.shape}")
-    batch_slots = state.ids.shape
-    for name in ("pinned", "expiry"):
-        if not getattr(state, name).shape.is_compatible_with(batch_slots):
-            got = getattr(state, name).shape
-            raise ValueError(
-                f"state.{name} must be [B, N] = {batch_slots} like state.ids; got {got}"
-            )
-    if not state.clock.shape.is_compatible_with(batch_slots[:1]):
-        raise ValueError(f"state.clock must be [B] = {batch_slots[:1]}; got {state.clock.shape}")
-    for name in ("entries", "carry"):
+        if not tensor.shape.is_compatible_with(state.ids.shape[:rank]):
+            expected = f"{_LEADS[rank]} = {state.ids.shape[:rank]}"
+            raise ValueError(f"state.{name} must be {expected} like state.ids; got {tensor.shape}")
+    for name, rank in (("entries", 2), ("carry", 2), ("stream", 1)):
         for leaf in tf.nest.flatten(getattr(state, name)):
             _check_tensor(f"state.{name}", leaf)
-            if leaf.shape.rank is None or not leaf.shape[:2].is_compatible_with(batch_slots):
+            if leaf.shape.rank is None or not leaf.shape[:rank].is_compatible_with(
+                state.ids.shape[:rank]
+            ):
                 raise ValueError(
-                    f"every tensor in state.{name} must start with [B, N] = {batch_slots}; "
-                    f"got shape {leaf.shape}"
+                    f"every tensor in state.{name} must start with {_LEADS[rank]} = "
+                    f"{state.ids.shape[:rank]}; got shape {leaf.shape}"
                 )
-    for leaf in tf.nest.flatten(state.stream):
-        _check_tensor("state.stream", leaf)
-        if not leaf.shape.rank or not leaf.shape[:1].is_compatible_with(batch_slots[:1]):
-            raise ValueError(
-                f"every tensor in state.stream must start with [B] = {batch_slots[:1]}; got shape "
-                f"{leaf.shape}"
-            )
 
 
 def _check_tensor(name: str, value: Any) -> None:
@@ -297,15 +293,14 @@ def write(
     ([[b'Mary took the milk.', b'Mary left.']], [[0, 2]])
     """
     slot = tf.convert_to_tensor(slot)
-    if slot.shape.rank != 1 or not slot.dtype.is_integer:
-        raise ValueError(f"slot must be integers of shape [B]; got {slot.dtype.name} {slot.shape}")
     check_state(state)
-    if not slot.shape.is_compatible_with(state.clock.shape):
+    fits = slot.shape.rank == 1 and slot.shape.is_compatible_with(state.clock.shape)
+    if not fits or not slot.dtype.is_integer:
         raise ValueError(
-            f"slot must be integers of shape [B] = {state.clock.shape}; got {slot.shape}"
+            f"slot must be integers of shape [B] = {state.clock.shape}; got {slot.dtype.name} "
+            f"{slot.shape}"
         )
-    cells = candidates(state, item, pinned, expiry)
-    return evict_from(cells, slot)
+    return evict_from(candidates(state, item, pinned, expiry), slot)
 
 
 def evict_from(cells: MemoryState, slot: tf.Tensor) -> MemoryState:

@@ -129,12 +129,12 @@ ADAPTERS: dict[str, Callable[[str], gymnasium.Env]] = {
 
 
 def unknown(error: gymnasium.error.Error) -> ValueError:
-    """What to say of a world that Gymnasium does not know."""
+    """The error for a world that Gymnasium does not know."""
     return ValueError(f"{error} If another package has it, say --import MODULE")
 
 
 def check(env: str) -> None:
-    """Raises unless there is such a world, or for that of another package unless that is there.
+    """Raises unless there is such a world; of another package's, only whether that is installed.
 
     Example:
 

@@ -27,6 +27,7 @@ import tensorflow as tf
 from lemn_tf import retention
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.memory import MemoryState
+from lemn_tf.readers.base import WithReader
 from lemn_tf.readers.mqn import FRMQN, LSTM, MQN, Glance
 from lemn_tf.readers.when import When
 from lemn_tf.retention import Decision
@@ -73,7 +74,7 @@ class Move(NamedTuple):
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
-class RetentionView(keras.layers.Layer):
+class RetentionView(WithReader):
     """e = W v + b: the memory's value vector, narrowed for the retention policy.
 
     Args:
@@ -82,8 +83,8 @@ class RetentionView(keras.layers.Layer):
     """
 
     def __init__(self, reader: MQN, width: int = 32, **kwargs):
-        super().__init__(**{"autocast": False, **kwargs})
-        self.reader, self.width = reader, width
+        super().__init__(reader, **{"autocast": False, **kwargs})
+        self.width = width
         self.narrow = keras.layers.Dense(width, name="narrow")
         self.narrow.build((None, reader.units))
         self.built = True
@@ -96,12 +97,7 @@ class RetentionView(keras.layers.Layer):
         return self.of_codes(self.reader.encode(observations))
 
     def get_config(self):
-        reader = keras.saving.serialize_keras_object(self.reader)
-        return {**super().get_config(), "reader": reader, "width": self.width}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
+        return {**super().get_config(), "width": self.width}
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -121,6 +117,7 @@ class MemoryAgent(keras.Model):
         temperature: how it plays when it is not learning: actions drawn from
             softmax(logits / temperature), 0 for the likeliest. What to forget is never drawn then.
         dated: whether the reader can tell when an entry was seen; see `readers.When`.
+        acted: how many of its last actions the reader is told.
 
     Call arguments:
         inputs: `(observations [B, ...], MemoryState)`.
@@ -151,6 +148,7 @@ class MemoryAgent(keras.Model):
         hidden: int | None = None,
         temperature: float = 0.0,
         dated: bool = True,
+        acted: int = 0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -174,10 +172,18 @@ class MemoryAgent(keras.Model):
             "hidden": hidden,
             "temperature": temperature,
             "dated": dated,
+            "acted": acted,
         }
         self.memory = EpisodicMemory(slots, found, view, name="memory")
         self.critic = keras.layers.Dense(1, dtype="float32", name="critic")
         self.when = When(units, name="when") if dated else None
+        self.past = None
+        if acted:
+            width = self.reader.query_widths * units
+            self.past = keras.layers.Dense(
+                width, use_bias=False, kernel_initializer="zeros", name="past"
+            )
+            self.past.build((None, acted * actions))
         with tf.init_scope():
             self.memory.initial_state(1, eyes.item)
             self.critic.build((None, units))
@@ -201,7 +207,22 @@ class MemoryAgent(keras.Model):
     def initial_state(self, batch: int | tf.Tensor) -> MemoryState:
         """What the agent knows before the first step of each of `batch` episodes: nothing."""
         state = self.memory.initial_state(batch)
-        return state._replace(stream=self.reader.initial_carry(batch))
+        return state._replace(stream=self.initial_carry(batch))
+
+    def initial_carry(self, batch: int | tf.Tensor) -> Any:
+        """What the reader carries before the first step, and that nothing was done before it."""
+        carry = self.reader.initial_carry(batch)
+        if self.past is None:
+            return carry
+        return *carry, tf.zeros(tf.stack([batch, self.past.kernel.shape[0]]))
+
+    def carry_on(self, carry: Any, action: tf.Tensor) -> Any:
+        """What is carried to the next step after the actions `[B]` of this one."""
+        if self.past is None:
+            return carry
+        *carry, done = carry
+        now = tf.one_hot(action, self.reader.actions)
+        return *carry, tf.concat([now, done[:, : -now.shape[-1]]], axis=-1)
 
     def act(
         self, observation: Nest, state: MemoryState, seed: tf.Tensor | None = None
@@ -224,7 +245,7 @@ class MemoryAgent(keras.Model):
     def consider(
         self, observation: Nest, state: MemoryState, seed: tf.Tensor | None = None
     ) -> tuple[Move, MemoryState]:
-        """As `act`, with all there is to know about the step: a `Move`, and the state after it."""
+        """As `act`, with everything about the step: a `Move`, and the state after it."""
         item = self.reader.eyes.item
         observation = tf.nest.map_structure(lambda s, x: tf.cast(x, s.dtype), item, observation)
         seen = self((observation, state))
@@ -235,7 +256,7 @@ class MemoryAgent(keras.Model):
         after, decision = self.memory.observe(attended, observation, seed=seed)
         value = tf.squeeze(self.critic(seen.output), -1)
         move = Move(action, logits, value, seen.attention, decision)
-        return move, after._replace(stream=seen.carry)
+        return move, after._replace(stream=self.carry_on(seen.carry, action))
 
     def pick(self, logits: tf.Tensor, clock: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """Actions `[B]` by their logits `[B, A]` at the steps `clock` `[B]`; seed as in `act`."""
@@ -256,8 +277,36 @@ class MemoryAgent(keras.Model):
 
     def call(self, inputs, training: bool = False) -> Glance:
         observations, state = inputs
-        codes = self.recalled(self.reader.encode(state.entries), state.ids, state.clock)
-        return self.reader.glance(self.reader.ask(observations), codes, state.ids, state.stream)
+        codes = self.reader.encode(state.entries)
+        return self.glance(self.reader.ask(observations), codes, state)
+
+    def glance(self, query: tf.Tensor, codes: tf.Tensor, state: MemoryState) -> Glance:
+        """One look at the memory: as `call`, from the query and codes that are made already."""
+        codes = self.recalled(codes, state.ids, state.clock)
+        if self.past is None:
+            return self.reader.glance(query, codes, state.ids, state.stream)
+        *carry, done = state.stream
+        seen = self.reader.glance(query + self.past(done), codes, state.ids, tuple(carry))
+        return seen._replace(carry=(*seen.carry, done))
+
+    def unroll(
+        self, query: tf.Tensor, codes: tf.Tensor, ids: tf.Tensor, action: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """All steps of episodes at once, as `readers.MQN.unroll`.
+
+        Args:
+            query, codes: of every step, `[B, T, ...]`, as `look` gave them.
+            ids: `[B, T, N + 1]`, of the memory and, last, the current observation.
+            action: `[B, T]`, what was done.
+        """
+        held = ids[..., :-1]
+        codes = self.recalled(codes, held, ids[..., -1])
+        if self.past is not None:
+            done, steps = tf.one_hot(action, self.reader.actions), action.shape[1]
+            ago = range(1, self.settings["acted"] + 1)
+            past = [tf.pad(done, [[0, 0], [n, 0], [0, 0]])[:, :steps] for n in ago]
+            query += self.past(tf.concat(past, axis=-1))
+        return self.reader.unroll(query, codes, held)
 
     # -- others like it ---------------------------------------------------------------------------
 
@@ -278,7 +327,7 @@ class MemoryAgent(keras.Model):
         other = type(self).from_config({**self.get_config(), "slots": slots, "policy": policy})
         if other.learns:
             raise ValueError(f"{policy} is learned: expected a rule to put in its place")
-        for name in ("reader", "critic", "when"):
+        for name in ("reader", "critic", "when", "past"):
             if getattr(self, name) is not None:
                 getattr(other, name).set_weights(getattr(self, name).get_weights())
         return other

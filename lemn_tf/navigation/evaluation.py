@@ -17,6 +17,9 @@ from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.rollout import Outcome, outcome, walk
 from lemn_tf.pipelines import frames
 
+LATE = 10
+"""Steps before the end of an episode after which it may be too late to walk to a goal in view."""
+
 
 class Endings(NamedTuple):
     """How every episode of a world ended, arrays `[M, 4]` by map and start heading.
@@ -30,6 +33,7 @@ class Endings(NamedTuple):
     steps: np.ndarray
     total: np.ndarray
     remembered: np.ndarray
+    known: np.ndarray
     winnable: np.ndarray
 
     def summary(self, maps: np.ndarray | slice = slice(None)) -> dict[str, float]:
@@ -39,9 +43,11 @@ class Endings(NamedTuple):
             maps: index of the maps.
 
         Returns:
-            `success_rate`, `wrong_rate`, `unfinished_rate`, `winnable_rate`, `indicator_in_memory`
-            (share of the finished episodes at whose last action a frame with the indicator was in
-            memory), all in percent; `return`, `length`; and `episodes`, their number.
+            `success_rate`, `wrong_rate`, `unfinished_rate`, `overlooked_rate` (not finished though
+            the right goal came into view more than `LATE` steps before the end), `winnable_rate`,
+            `indicator_in_memory` (share of the finished episodes at whose last action a frame with
+            the indicator was in memory), all in percent; `return`, `length`; and `episodes`, their
+            number.
         """
         part = Endings(*(array[maps] for array in self))
         finished = max(int(part.finished.sum()), 1)
@@ -54,6 +60,7 @@ class Endings(NamedTuple):
             "success_rate": percent(part.success),
             "wrong_rate": percent(part.finished & ~part.success),
             "unfinished_rate": percent(~part.finished),
+            "overlooked_rate": percent(~part.finished & (part.known > LATE)),
             "winnable_rate": percent(part.winnable),
             "indicator_in_memory": percent(held),
             "return": round(float(part.total.mean()), 4),

@@ -56,7 +56,7 @@ class Reading(NamedTuple):
 
 def reads(agent: MemoryAgent) -> bool:
     """Whether a step of the agent depends on its memory and the current observation alone."""
-    return agent.reader.query_widths == 1
+    return agent.reader.query_widths == 1 and agent.past is None
 
 
 def reading(agent: MemoryAgent, views: Views) -> Reading:

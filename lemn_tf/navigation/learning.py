@@ -18,6 +18,7 @@ from lemn_tf.learning import hindsight
 from lemn_tf.learning.critic import choice_losses, judge, normalised
 from lemn_tf.memory import EMPTY
 from lemn_tf.navigation.agent import MemoryAgent
+from lemn_tf.navigation.guide import advice
 from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.navigation.rollout import Walk, colours, outcome, walk
@@ -107,10 +108,11 @@ def losses(
     """
     walked, reader = batch.walk, model.reader
     views = model.look(colours(batch.frames, batch.palette))
-    output, _ = reader.unroll(
+    output, _ = model.unroll(
         tf.gather(views.query, walked.frame),
         tf.gather(views.codes, walked.entries[..., :-1]),
-        walked.ids[..., :-1],
+        walked.ids,
+        walked.action,
     )
     vectors = tf.gather(views.vectors, walked.entries)
     total, shown = judged(model, recipe, walked, (output, vectors), entropy, seed)
@@ -258,16 +260,13 @@ class Learner:
     def update(
         self, course: Course, starts: tf.Tensor, seed: tuple[int, int], progress: float
     ) -> dict[str, float]:
-        """One update.
+        """One update; returns scalars to show.
 
         Args:
             course: the maps.
             starts: int32 `[B]`, start poses.
             seed: two numbers; the same ones give the same update.
             progress: how much of the training is done, 0 to 1.
-
-        Returns:
-            Scalars to show.
         """
         drawn = tf.constant(seed, tf.int32)
         walked, steps = self._walk(course, starts, drawn, course.longest)
@@ -282,7 +281,10 @@ class Learner:
         return {name: float(value) for name, value in shown.items()}
 
     def _act(self, course: Course, starts: tf.Tensor, seed: tf.Tensor, steps: int):
-        return walk(self.model, course, starts, steps, seed)
+        walked, count = walk(self.model, course, starts, steps, seed)
+        if self.recipe.guidance:
+            walked = walked._replace(shortest=advice(course, walked.pose))
+        return walked, count
 
     def losses(self, batch: Any, *weights: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """The loss of an update and scalars to show; see the function of that name."""

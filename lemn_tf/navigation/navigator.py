@@ -15,10 +15,8 @@ import keras
 from lemn_tf import retention
 from lemn_tf.mazes.world import ACTIONS
 from lemn_tf.navigation.agent import MemoryAgent
+from lemn_tf.navigation.recipe import READERS
 from lemn_tf.readers.mqn import FrameEncoder
-
-READERS = ("mqn", "frmqn")
-"""The readers of the paper, by name."""
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
@@ -59,15 +57,16 @@ class Navigator(MemoryAgent):
         filters: tuple[int, int] = (32, 64),
         temperature: float = 0.0,
         world: str = "imaze",
+        dated: bool = False,
+        acted: int = 0,
         **kwargs,
     ):
         if reader not in READERS:
             raise ValueError(f"expected a reader {' or '.join(READERS)}, got {reader!r}")
         eyes = FrameEncoder(size, filters, name="eyes")
         sizes = (slots, policy, units, width, hidden, temperature)
-        super().__init__(eyes, len(ACTIONS), reader, *sizes, dated=False, **kwargs)
-        for fixed in ("actions", "dated"):
-            del self.settings[fixed]
+        super().__init__(eyes, len(ACTIONS), reader, *sizes, dated, acted, **kwargs)
+        del self.settings["actions"]
         self.settings |= {"size": tuple(size), "filters": tuple(filters), "world": world}
 
     def get_config(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ class Weights(NamedTuple):
     Attributes:
         rate: of Adam.
         entropy: weight of the entropy bonus of the actions.
-        guidance: weight of the loss that asks for the shortest way.
+        guidance: weight of the loss that asks for what the guide would do.
     """
 
     rate: float
@@ -37,9 +37,10 @@ class Recipe:
         entropy: weight of the entropy bonus of the actions, at the beginning.
         final_entropy: the same at the end; None keeps it constant.
         eviction_entropy: the same for what to forget.
-        guidance: weight, at the beginning, of a loss that asks for the shortest way to the right
-            goal from wherever the agent has got to, and asks the first number of D which goal that
-            is; falls linearly and is gone half-way. What to forget is left to the return.
+        guidance: weight, at the beginning, of a loss that asks for what the guide would do where
+            the agent has got to (see `navigation.guide`), and asks the first number of D which goal
+            is the right one; falls linearly. What to forget is left to the return.
+        guided: share of the training after which the guidance is gone.
         value: weight of the value loss.
         passes: how often an update learns from its episodes.
         practice: weight of the loss of the same steps read from random memories, and `hindsight`
@@ -60,6 +61,7 @@ class Recipe:
     final_entropy: float | None = None
     eviction_entropy: float = 0.005
     guidance: float = 0.0
+    guided: float = 0.5
     value: float = 0.5
     passes: int = 1
     practice: float = 0.0
@@ -72,6 +74,8 @@ class Recipe:
             raise ValueError(
                 f"expected episodes to be a multiple of maps; got {self.episodes} and {self.maps}"
             )
+        if not self.guided > 0:
+            raise ValueError(f"expected guided to be a share above 0, got {self.guided}")
 
     def at(self, done: float) -> Weights:
         """The weights when a share `done` of the training, 0 to 1, is over."""
@@ -79,7 +83,7 @@ class Recipe:
         return Weights(
             rate=self.learning_rate * (1.0 - (1.0 - self.final_rate) * done),
             entropy=self.entropy + (final - self.entropy) * done,
-            guidance=self.guidance * max(1.0 - 2.0 * done, 0.0),
+            guidance=self.guidance * max(1.0 - done / self.guided, 0.0),
         )
 
     def further(self) -> Recipe:

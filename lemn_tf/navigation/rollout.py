@@ -25,10 +25,12 @@ class Walk(NamedTuple):
     """Episodes as they were walked, `[B, T, ...]`.
 
     Attributes:
+        pose: int32, where the agent stood.
         frame: int32, the current frame.
         action: int32, taken on seeing it.
         shortest: bool `[B, T, 3]`, which actions were on a shortest way to the right goal.
         red: bool, whether the right goal is the red one.
+        goal: bool, whether the right goal is in view.
         reward: received for it; 0 after the end of the episode.
         valid: bool, False after the end.
         entries: int32 `[B, T, N + 1]`, frames in memory and, last, the current one.
@@ -37,10 +39,12 @@ class Walk(NamedTuple):
         shown: dict of `[B, T, ...]` floats for pictures (`walk(details=True)`), else empty.
     """
 
+    pose: tf.Tensor
     frame: tf.Tensor
     action: tf.Tensor
     shortest: tf.Tensor
     red: tf.Tensor
+    goal: tf.Tensor
     reward: tf.Tensor
     valid: tf.Tensor
     entries: tf.Tensor
@@ -58,6 +62,7 @@ class Outcome(NamedTuple):
         steps: int32.
         total: sum of the rewards.
         remembered: bool, a frame that shows the indicator was in memory at the last action.
+        known: int32, the steps since the right goal was first in view; 0 if it never was.
     """
 
     success: tf.Tensor
@@ -65,6 +70,7 @@ class Outcome(NamedTuple):
     steps: tf.Tensor
     total: tf.Tensor
     remembered: tf.Tensor
+    known: tf.Tensor
 
 
 def colours(frames: tf.Tensor, palette: tf.Tensor) -> tf.Tensor:
@@ -117,7 +123,7 @@ def walk(
     empty = memory.empty(
         batch, model.memory.slots, tf.TensorSpec([], tf.int32), model.memory.policy.carry_spec()
     )
-    start = Stage(starts, tf.ones([batch], tf.bool), empty, model.reader.initial_carry(batch))
+    start = Stage(starts, tf.ones([batch], tf.bool), empty, model.initial_carry(batch))
     record = {
         name: tf.TensorArray(dtype, steps, element_shape=[batch, *shape])
         for name, (dtype, shape) in _recorded(model, details).items()
@@ -143,10 +149,12 @@ def _recorded(model: Navigator, details: bool) -> dict[str, tuple[tf.DType, list
     """Type and shape of what is recorded of each step and episode."""
     cells, actions = model.memory.slots + 1, model.reader.actions
     kinds: dict[str, tuple[tf.DType, list[int]]] = {
+        "pose": (tf.int32, []),
         "frame": (tf.int32, []),
         "action": (tf.int32, []),
         "shortest": (tf.bool, [actions]),
         "red": (tf.bool, []),
+        "goal": (tf.bool, []),
         "reward": (tf.float32, []),
         "valid": (tf.bool, []),
         "entries": (tf.int32, [cells]),
@@ -159,7 +167,6 @@ def _recorded(model: Navigator, details: bool) -> dict[str, tuple[tf.DType, list
             "actions": (tf.float32, [actions]),
             "drop": (tf.float32, [cells]),
             "value": (tf.float32, []),
-            "pose": (tf.int32, []),
         }
     return kinds
 
@@ -173,7 +180,7 @@ def _step(
     seed: tf.Tensor | None,
     action: tf.Tensor | None,
 ) -> tuple[Stage, dict[str, tf.Tensor]]:
-    """One step of all episodes: where they stand after it, and what there is to tell about it."""
+    """One step of all episodes: where they stand after it, and what is recorded of it."""
     pose, alive, state, carry = stage
     frame = tf.gather(course.frame, pose)
     seen = see(model, views, frame, state, carry)
@@ -187,10 +194,12 @@ def _step(
     after, wish, slot = model.memory.step(tf.gather(views.vectors, cells.entries), cells, seed)
     moved = graph.step(course, pose, action, t + 1)
     lived = {
+        "pose": pose,
         "frame": frame,
         "action": action,
         "shortest": tf.gather(course.shortest, pose),
         "red": tf.gather(course.red, pose),
+        "goal": tf.gather(course.goal, pose),
         "reward": tf.where(alive, moved.reward, 0.0),
         "valid": alive,
         "entries": cells.entries,
@@ -200,9 +209,9 @@ def _step(
         "actions": tf.nn.softmax(logits),
         "drop": tf.nn.softmax(wish),
         "value": tf.squeeze(model.critic(seen.output), -1),
-        "pose": pose,
     }
-    return Stage(moved.pose, alive & ~(moved.done | moved.cut), after, seen.carry), lived
+    carry = model.carry_on(seen.carry, action)
+    return Stage(moved.pose, alive & ~(moved.done | moved.cut), after, carry), lived
 
 
 def look(model: Navigator, course: Course, block: int = 128) -> Views:
@@ -224,7 +233,7 @@ def see(
     """The reader's `Glance` at the current frames `[B]` with the memory as it is."""
     query = tf.gather(views.query, frame)
     codes = tf.gather(views.codes, state.entries)
-    return model.reader.glance(query, codes, state.ids, carry)
+    return model.glance(query, codes, state._replace(stream=carry))
 
 
 def outcome(walk: Walk, indicator: tf.Tensor) -> Outcome:
@@ -237,6 +246,7 @@ def outcome(walk: Walk, indicator: tf.Tensor) -> Outcome:
     steps = tf.reduce_sum(tf.cast(walk.valid, tf.int32), axis=1)
     last = tf.one_hot(steps - 1, walk.valid.shape[1], True, False)
     reward = tf.reduce_sum(tf.where(last, walk.reward, 0.0), axis=1)
+    sightings = tf.cumsum(tf.cast(walk.goal, tf.int32), axis=1)
     held = tf.gather(indicator, walk.entries[..., :-1]) & (walk.ids[..., :-1] != memory.EMPTY)
     return Outcome(
         success=reward > 0.5,
@@ -244,4 +254,5 @@ def outcome(walk: Walk, indicator: tf.Tensor) -> Outcome:
         steps=steps,
         total=tf.reduce_sum(walk.reward, axis=1),
         remembered=tf.reduce_any(tf.reduce_any(held, axis=-1) & last, axis=1),
+        known=tf.reduce_sum(tf.cast(walk.valid & (sightings > 0), tf.int32), axis=1),
     )

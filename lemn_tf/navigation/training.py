@@ -17,7 +17,7 @@ from lemn_tf.loop import Trainee
 from lemn_tf.navigation.learning import Learner
 
 RATES = {"success", "finished", "indicator_in_memory"}
-"""What is a share of the episodes of an update."""
+"""The scalars of an update that are shares of its episodes."""
 
 
 class AgentTrainee(Trainee):
@@ -25,9 +25,9 @@ class AgentTrainee(Trainee):
 
     Args:
         learner: updates the agent.
-        update: lives and learns: from the number of an update and how much of the training is done,
+        update: makes an update: a function from its number and how much of the training is done,
             0 to 1, to scalars to show, `frames` among them.
-        validate: plays what the best agent is chosen on, and gives numbers by name.
+        validate: plays the episodes that the best agent is chosen on; returns numbers by name.
         rank: the names of those that decide, the most important first.
     """
 

@@ -30,7 +30,7 @@ INK, FAINT, BLUE, ORANGE, RED = "#202020", "#c8c8c8", "#3b6fb5", "#d98324", "#c6
 
 
 def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str, np.ndarray]:
-    """Plays one episode and tells everything about it.
+    """Plays one episode and returns everything about it.
 
     Args:
         model: the agent.
@@ -58,7 +58,7 @@ def episode(model: Navigator, world: World, maze: int, heading: int) -> dict[str
 def lived(
     model: Navigator, course: frames.Course, starts: np.ndarray
 ) -> list[dict[str, np.ndarray]]:
-    """Plays episodes side by side and tells everything about each; see `episode`.
+    """Plays episodes side by side and returns everything about each; see `episode`.
 
     Args:
         model: the agent.
@@ -70,7 +70,7 @@ def lived(
         lambda: walk(model, course, first, course.longest, details=True), autograph=False
     )
     walked, _ = play()
-    names = ("action", "reward", "entries", "ids", "slot", "shortest")
+    names = ("pose", "action", "reward", "entries", "ids", "slot", "shortest")
     arrays = {name: x.numpy() for name, x in walked.shown.items()}
     arrays |= {name: getattr(walked, name).numpy() for name in names}
     told = []

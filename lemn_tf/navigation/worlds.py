@@ -100,7 +100,7 @@ def agent_for(
 ) -> MemoryAgent:
     """An untrained agent for a world.
 
-    Nobody knows what will matter in it, so a policy that learns begins with a fair sample of the
+    It is not known what will matter in it, so a policy that learns begins with a fair sample of the
     episode (`reservoir`, see `retention.Spatial`), if it can.
 
     Args:
@@ -137,8 +137,8 @@ class Life:
     """Lives episodes, one in each of B environments, as often as it is called.
 
     Args:
-        agent: who.
-        envs: where. They begin a new episode by themselves when one has ended.
+        agent: acts in them.
+        envs: the environments. They begin a new episode by themselves when one has ended.
         longest: steps after which episodes are cut.
         jit_compile: compile a step with XLA.
 
@@ -167,18 +167,18 @@ class Life:
         agent, rows = self.agent, self.envs.num_envs
         entry = tuple(tf.TensorSpec([n]) for n in (2 * agent.reader.units, agent.view.width))
         held = memory.empty(rows, agent.memory.slots, entry, agent.memory.policy.carry_spec())
-        return held._replace(stream=agent.reader.initial_carry(rows))
+        return held._replace(stream=agent.initial_carry(rows))
 
     def _decide(self, observation, state, seed):
         """As `MemoryAgent.act`: action and state, ids of the candidates, and which one left."""
         agent, views = self.agent, self.agent.look(observation)
-        codes = agent.recalled(state.entries[0], state.ids, state.clock)
-        seen = agent.reader.glance(views.query, codes, state.ids, state.stream)
+        seen = agent.glance(views.query, state.entries[0], state)
         action = agent.pick(agent.reader.actor(seen.output), state.clock, seed)
         attended = agent.memory.attend(state, seen.attention)
         cells = memory.candidates(attended, (views.codes, views.vectors))
         after, _, slot = agent.memory.step(cells.entries[1], cells, seed)
-        return action, after._replace(stream=seen.carry), cells.ids, slot
+        carry = agent.carry_on(seen.carry, action)
+        return action, after._replace(stream=carry), cells.ids, slot
 
     def __call__(self, seed: int, draws: tf.Tensor | None = None) -> Episodes:
         """Lives B episodes.
@@ -225,9 +225,8 @@ class WorldLearner(Learner):
         def candidates(rows: tf.Tensor, these: tf.Tensor) -> tf.Tensor:
             return tf.gather(rows, tf.maximum(these, 0), batch_dims=1)
 
-        held = ids[..., :-1]
-        codes = self.model.recalled(candidates(views.codes, held), held, ids[..., -1])
-        output, _ = self.model.reader.unroll(views.query, codes, held)
+        codes = candidates(views.codes, ids[..., :-1])
+        output, _ = self.model.unroll(views.query, codes, ids, batch.action)
         return output, candidates(views.vectors, ids)
 
     def learn(self, batch: Episodes, seed: tf.Tensor, progress: float) -> dict[str, float]:
@@ -291,7 +290,7 @@ class WorldLearner(Learner):
 
 
 def summary(lived: Sequence[Episodes]) -> dict[str, float]:
-    """What episodes came to.
+    """Returns and lengths of episodes, summed up.
 
     Args:
         lived: some batches of them.

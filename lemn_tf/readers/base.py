@@ -105,6 +105,21 @@ class Reader(keras.layers.Layer):
         return self.read(self.ask(question), self.encode(state.entries), state.ids)
 
 
+class WithReader(keras.layers.Layer):
+    """A layer that holds a reader and is saved with it."""
+
+    def __init__(self, reader: Reader, **kwargs):
+        super().__init__(**kwargs)
+        self.reader: Any = reader
+
+    def get_config(self):
+        return {**super().get_config(), "reader": keras.saving.serialize_keras_object(self.reader)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
+
+
 def take_items(codes: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Codes `[B, T, C]` of the items with the given ids `[B, ...]` -> `[B, ..., C]`; unused = 0."""
     taken = tf.gather(codes, tf.maximum(ids, 0), batch_dims=1)

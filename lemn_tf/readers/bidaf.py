@@ -61,7 +61,7 @@ def attend(h: tf.Tensor, u: tf.Tensor, weights: tf.Tensor, live: tf.Tensor, told
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class BiDAF(WordReader):
-    """Bi-directional attention flow, with M slots in the place of the paper's M sentences.
+    """Bi-directional attention flow, with M slots instead of the paper's M sentences.
 
         x = highway(highway([word; max over the char CNN]))         h, u = BiLSTM(x)
         p0 = attention both ways, see `attend`                      g1 = BiLSTM(BiLSTM(p0))

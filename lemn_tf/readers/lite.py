@@ -33,8 +33,8 @@ class LiteReader(WordReader):
         longest: the most words of an answer.
         units: of each GRU, in each direction.
         dropout: share of what `mix` and `join` are given that is left out in training, the same for
-            all words of a text. What the GRUs are given is left whole: to thin it out as well kept
-            the reader from fitting even what it was trained on.
+            all words of a text. What the GRUs are given is left whole: dropout there kept the
+            reader from fitting even its training data.
     """
 
     def __init__(

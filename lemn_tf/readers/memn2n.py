@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
-from lemn_tf.readers.base import Answer, Reader, rank, take_items
+from lemn_tf.readers.base import Answer, Reader, WithReader, rank, take_items
 
 MASKED = -1e9
 
@@ -190,7 +190,7 @@ class MemN2N(Reader):
 
 
 @keras.saving.register_keras_serializable("lemn_tf")
-class Matching(keras.layers.Layer):
+class Matching(WithReader):
     """z of IM-LEMN on a MemN2N: the attention logits of the input, averaged over the hops.
 
     A GRU over its words embeds the input as c_t, which is asked like a question. So what the
@@ -198,8 +198,7 @@ class Matching(keras.layers.Layer):
     """
 
     def __init__(self, reader: MemN2N, **kwargs):
-        super().__init__(**kwargs)
-        self.reader = reader
+        super().__init__(reader, **kwargs)
         self.controller = keras.layers.GRU(reader.units, dtype="float32", name="controller")
         self.controller.build((None, None, reader.units))
         self.built = True
@@ -220,10 +219,3 @@ class Matching(keras.layers.Layer):
         c = newcomer[..., -self.reader.units :]
         codes = vectors[..., : -self.reader.units]
         return c, self.reader.match(c, codes, ids)
-
-    def get_config(self):
-        return {**super().get_config(), "reader": keras.saving.serialize_keras_object(self.reader)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})

@@ -80,10 +80,7 @@ class FrameEncoder(keras.layers.Layer):
     """
 
     def __init__(
-        self,
-        size: tuple[int, int] = (32, 32),
-        filters: tuple[int, int] = (32, 64),
-        **kwargs: Any,
+        self, size: tuple[int, int] = (32, 32), filters: tuple[int, int] = (32, 64), **kwargs: Any
     ) -> None:
         super().__init__(**{"autocast": False, **kwargs})
         if any(side % 4 or side < 4 for side in size):
@@ -153,11 +150,7 @@ class MQN(Reader):
     """Width of what `query` returns, in units."""
 
     def __init__(
-        self,
-        units: int = 256,
-        actions: int = 3,
-        eyes: keras.layers.Layer | None = None,
-        **kwargs,
+        self, units: int = 256, actions: int = 3, eyes: keras.layers.Layer | None = None, **kwargs
     ):
         super().__init__(**{"autocast": False, **kwargs})
         self.units, self.actions = units, actions

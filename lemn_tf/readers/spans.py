@@ -24,7 +24,7 @@ IMPOSSIBLE = -1e9
 
 
 class SpanAnswer(NamedTuple):
-    """What a reader of spans answers; a `readers.Answer` that knows which slots it speaks of.
+    """What a reader of spans answers; a `readers.Answer` that knows which slots it refers to.
 
     Attributes:
         logits: `[..., M * L * W]`, log-probabilities of all spans, slot by slot.

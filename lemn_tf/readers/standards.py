@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 LEAST = 1e-3
-"""A part of a summary that varies less than this is not blown up."""
+"""A part of a summary that varies less than this is not scaled up to variance 1."""
 
 
 class Standards(NamedTuple):

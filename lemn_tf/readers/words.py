@@ -27,7 +27,7 @@ VIEWS = ("hand", "words", "slot", "sentence", "states")
 
 
 class Text(NamedTuple):
-    """What a code says of the words of a slot or a question, `[..., L]` each.
+    """What a code says about the words of a slot or question, `[..., L]` each.
 
     Attributes:
         states: `[..., L, S]`, contextual.
@@ -107,7 +107,7 @@ class WordReader(SpanReader):
             )
         self.table.assign(vectors)
 
-    # -- what is known of a word ------------------------------------------------------------------
+    # -- what is known about a word ---------------------------------------------------------------
 
     @property
     def states(self) -> int:

@@ -8,15 +8,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf.readers.base import Reader
+from lemn_tf.readers.base import Reader, WithReader
 
 
-class _View(keras.layers.Layer):
-    """A view by way of a reader, which is saved with it."""
+class _View(WithReader):
+    """A view by way of a reader."""
 
     def __init__(self, reader: Reader, **kwargs):
-        super().__init__(**{"autocast": False, **kwargs})
-        self.reader = reader
+        super().__init__(reader, **{"autocast": False, **kwargs})
         self.built = True
 
     def view(self, entries: dict[str, Any]) -> tf.Tensor:
@@ -26,22 +25,10 @@ class _View(keras.layers.Layer):
     def call(self, entries):
         return self.view(entries)
 
-    def get_config(self):
-        reader = keras.saving.serialize_keras_object(self.reader)
-        return {**super().get_config(), "reader": reader}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "reader": keras.saving.deserialize_keras_object(config["reader"])})
-
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class Lexical(_View):
-    """Stem, salience and idf of each word, `[..., 3 L]`, for the rules of `retention.lexical`.
-
-    Args:
-        reader: a `WordReader`.
-    """
+    """Stem, salience and idf of each word, `[..., 3 L]`, for the rules of `retention.lexical`."""
 
     def view(self, entries):
         features = tf.cast(entries["features"], tf.float32)

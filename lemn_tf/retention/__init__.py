@@ -1,6 +1,6 @@
 """Retention policies: one family, found by name or passed as an object.
 
-The names, and what `facts` says of them, are known without TensorFlow; classes are imported when
+The names, and what `facts` says about them, are known without TensorFlow; classes are imported when
 one is first used.
 
 >>> get("st-lemn", hidden=5).name

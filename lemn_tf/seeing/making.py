@@ -18,13 +18,7 @@ PACKAGES = ("tensorflow-cpu", "tensorflow", "keras", "numpy", "matplotlib")
 
 
 def made(command: str, names: Sequence[str | os.PathLike], seconds: float) -> dict[str, str]:
-    """How a report was made, as names and values.
-
-    Args:
-        command: that made it.
-        names: of its runs.
-        seconds: that it took.
-    """
+    """How a report was made, as names and values."""
     told = {"command": command}
     for name in names:
         config = runs.config(name)

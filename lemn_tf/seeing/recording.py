@@ -48,7 +48,7 @@ class Words:
     pictures: Sequence[Sequence[str]] = ()
 
     def get(self, name: str, row: int, place: int) -> str:
-        """One of them, or a default if it is not known."""
+        """One of them; empty if it is not known."""
         rows = getattr(self, name)
         return rows[row][place] if row < len(rows) and place < len(rows[row]) else ""
 

@@ -20,12 +20,7 @@ from lemn_tf.seeing.findings import Findings, episodes, mistakes
 
 
 def write(found: Findings, out: str | os.PathLike) -> Path:
-    """Writes the page, whole or not at all.
-
-    Args:
-        found: what `look` found out.
-        out: the file, `.html`.
-    """
+    """Writes the page, whole or not at all."""
     path = Path(out)
     if path.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"expected a file that ends in .html, got {str(out)!r}")

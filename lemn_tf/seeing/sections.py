@@ -31,7 +31,7 @@ TOLD = {
     "fifo": "fifo drops the oldest item",
     "lru": "lru drops what was read longest ago",
     "oracle": "the oracle knows what will be asked, and shows what is possible",
-    "winnable": "winnable leaves only what nobody could win",
+    "winnable": "winnable fails only where nobody could win",
 }
 """What a reader should know about the rules beside a policy."""
 

@@ -85,7 +85,7 @@ class Asked:
         probability: the one given to the right answer, or the worth of the answer.
         support: ids of the items that the question needs, if the data says so.
         costs: by how much the probability of the right answer would be higher if a dropped item
-            were still there, by id; only those that matter. None if nobody looked.
+            were still there, by id; only those that matter. None if that was not examined.
         episode: number of the stream, where a file holds several.
     """
 

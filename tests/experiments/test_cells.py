@@ -43,7 +43,7 @@ class Cell:
     first: str | None = None
 
 
-class Counting(cells.Table):
+class Counting(cells.CellTable):
     """A script takes the place of `lemn`, and a line in a file that of a training."""
 
     version = 1
@@ -179,7 +179,7 @@ def test_the_plan_is_told_first(table):
     assert table.forecast(5, 0, 2) == "5 trainings, 5 have results"
     said = table.forecast(5, 4, 2)
     assert said.startswith("5 trainings, 1 have results; 4 to run, 2 at a time, logs in ")
-    assert said.endswith("how long it takes is told after the first")
+    assert said.endswith("an estimate of the time follows after the first")
     table.results.mkdir()
     for name, seconds in (("a", 1800), ("b", 5400)):
         (table.results / f"{name}.json").write_text(json.dumps({"seconds": seconds}))

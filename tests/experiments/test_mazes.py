@@ -69,6 +69,14 @@ def test_a_run_begins_with_the_agent_it_is_given(settings, tmp_path):
     follows = dataclasses.replace(settings, start_from=str(tmp_path / "first"), seed=1)
     for a, b in zip(first.get_weights(), follows.build().get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
+    knowing = dataclasses.replace(follows, dated=True, acted=2).build()
+    frames, state = tf.random.uniform([2, 32, 32, 3], maxval=255), first.initial_state(2)
+    knows = knowing.initial_state(2)
+    for frame in (frames, frames[::-1]):  # what it knows says nothing yet
+        action, state, _ = first.act(frame, state)
+        again, knows, _ = knowing.act(frame, knows)
+        np.testing.assert_array_equal(action, again)
+    np.testing.assert_array_equal(state.ids, knows.ids)
     other = dataclasses.replace(follows, slots=3)
     with pytest.raises(ValueError, match="first: expected an agent with slots 3, got 2"):
         other.build()
@@ -155,7 +163,12 @@ def test_maps_are_walked_from_several_headings(tmp_path):
     assert second.mazes[:5] == world.mazes
     assert second.mazes[5:] != first.mazes[5:]
     assert MapSupply(settings).world(10).mazes == second.mazes
-    large = MapSupply(dataclasses.replace(settings, large=2)).world(0)
+    both = MapSupply(dataclasses.replace(settings, large=2))
+    assert {
+        len(np.unique(both(update)[1].limit[both(update)[1].spawn])) for update in range(9)
+    } == {1}
+    assert {both(update)[1].longest for update in range(9)} == {50, 100}
+    large = both.world(0)
     assert large.mazes[:8] == first.mazes
     assert [maze.shape[0] > 9 for maze in large.mazes] == [False] * 8 + [True] * 2
     one = dataclasses.replace(settings, recipe=Recipe(episodes=6))

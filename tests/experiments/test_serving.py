@@ -22,7 +22,10 @@ SHIPPED = "imaze-mqn-st-lemn-4"
 def agent():
     """A small FRMQN that leaves something to chance, so that its walks are not dull."""
     keras.utils.set_random_seed(3)
-    return Navigator("frmqn", 3, "st-lemn", units=6, width=4, filters=(2, 3), temperature=1.0)
+    sizes = {"units": 6, "width": 4, "filters": (2, 3)}
+    made = Navigator("frmqn", 3, "st-lemn", temperature=1.0, dated=True, acted=2, **sizes)
+    made.past.kernel.assign(keras.random.normal(made.past.kernel.shape))
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_every_row_is_trained_over_one_reader_and_once(towns, official, tmp_path
     plan = planned(towns, official, rows=("overlap", "s-lemn"))
     path = table.reproduce(plan, tmp_path / "runs", tmp_path / "results", said.append)
     assert sorted(each.name for each in (tmp_path / "runs").iterdir()) == ["fifo", "s-lemn"]
-    assert any("verified-wikipedia-dev.json: not there, left out" in line for line in said)
+    assert any("verified-wikipedia-dev.json: not found, left out" in line for line in said)
     assert sum("reader: taken from" in line for line in said) == 1
     assert "| s-lemn |" in path.read_text()
     again: list[str] = []

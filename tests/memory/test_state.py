@@ -150,7 +150,7 @@ def test_what_is_no_item():
 def test_what_is_no_slot_or_id():
     state = small(rows=2)
     for slot in (tf.constant(0), tf.constant([0.0, 1.0])):
-        with pytest.raises(ValueError, match=r"slot must be integers of shape \[B\]; got"):
+        with pytest.raises(ValueError, match=r"slot must be integers of shape \[B\] = \(2,\); got"):
             memory.write(state, item_of(3, 2), slot)
     with pytest.raises(ValueError, match=r"slot must be integers of shape \[B\] = \(2,\); got"):
         memory.write(state, item_of(3, 2), tf.constant([0, 0, 0]))

@@ -21,6 +21,15 @@ def stream(steps, rows=2, seed=0):
     return np.random.default_rng(seed).integers(4, size=[steps, rows])
 
 
+def informed(agent):
+    """With weights in the place of the zeros that what it did, and when it saw, begin with."""
+    draw_some = np.random.default_rng(0).normal
+    for layer in (agent.when, agent.past):
+        for weight in layer.weights if layer is not None else ():
+            weight.assign(draw_some(size=weight.shape))
+    return agent
+
+
 def lived(agent, cards, state=None, seed=None):
     """Actions `[T, B]`, dropped ids `[T, B]`, and the state at the end."""
     state = agent.initial_state(cards.shape[1]) if state is None else state
@@ -33,13 +42,18 @@ def lived(agent, cards, state=None, seed=None):
 
 
 @pytest.mark.parametrize(
-    ("reader", "policy", "temperature", "rows"),
-    [("mqn", "st-lemn", 0.0, 8), ("frmqn", "lru", 0.0, 8), ("frmqn", "fifo", 1.0, 1)],
+    ("reader", "policy", "temperature", "rows", "knows"),
+    [
+        ("mqn", "st-lemn", 0.0, 8, {}),
+        ("mqn", "st-lemn", 0.0, 8, {"dated": True, "acted": 2}),
+        ("frmqn", "lru", 0.0, 8, {"acted": 1}),
+        ("frmqn", "fifo", 1.0, 1, {}),
+    ],
 )
-def test_acting_step_by_step_is_walking(reader, policy, temperature, rows):
+def test_acting_step_by_step_is_walking(reader, policy, temperature, rows, knows):
     """The fast path over tables of poses takes the same actions and drops the same frames."""
     world = imaze_world([5])
-    agent = Navigator(reader, 3, policy, temperature=temperature, **TINY)
+    agent = informed(Navigator(reader, 3, policy, temperature=temperature, **TINY, **knows))
     course = frames.cut(world.tables(), range(2))
     starts = course.spawn.reshape(-1)[:rows]
     walked, _ = walk(agent, course, tf.constant(starts), course.longest)
@@ -55,10 +69,11 @@ def test_acting_step_by_step_is_walking(reader, policy, temperature, rows):
         seen, *_ = envs.step(action.numpy())
 
 
-@pytest.mark.parametrize("reader", ["mqn", "frmqn", "lstm"])
-def test_the_state_is_all_an_agent_knows(reader, tmp_path):
+@pytest.mark.parametrize(("reader", "acted"), [("mqn", 0), ("mqn", 4), ("frmqn", 0), ("lstm", 2)])
+def test_the_state_is_all_an_agent_knows(reader, acted, tmp_path):
     """It can be saved and loaded between two steps, and acting twice from it gives the same."""
-    agent = MemoryAgent(ObservationEncoder(CARDS, 8), 3, reader, 3, units=8, temperature=1.0)
+    eyes = ObservationEncoder(CARDS, 8)
+    agent = informed(MemoryAgent(eyes, 3, reader, 3, units=8, temperature=1.0, acted=acted))
     first, then = stream(5), stream(9, seed=1)
     *_, state = lived(agent, first)
     expected = lived(agent, then, state)
@@ -68,7 +83,7 @@ def test_the_state_is_all_an_agent_knows(reader, tmp_path):
     got = lived(runs.load(tmp_path / "agent.keras"), then, again)
     for a, b in zip(expected[:2], got[:2], strict=True):
         np.testing.assert_array_equal(a, b)
-    if reader != "mqn":
+    if reader != "mqn" or acted:
         forgetful = state._replace(stream=tf.nest.map_structure(tf.zeros_like, state.stream))
         assert np.abs(agent((then[0], state)).output - agent((then[0], forgetful)).output).max() > 0
 
@@ -103,6 +118,22 @@ def test_readers_may_know_when():
     undated = MemoryAgent(eyes, 3, "mqn", 3, "fifo", units=8, dated=False)
     a, b = (undated((card, one)).output for one in (state, swapped))
     np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_readers_may_be_told_what_was_done():
+    """The last two actions, in their order, and none from before."""
+    agent = informed(MemoryAgent(ObservationEncoder(CARDS, 8), 3, units=8, acted=2))
+    state = agent.initial_state(1)
+
+    def after(*actions):
+        carry = state.stream
+        for action in actions:
+            carry = agent.carry_on(carry, tf.constant([action]))
+        return agent((np.array([1]), state._replace(stream=carry))).output.numpy()
+
+    np.testing.assert_array_equal(after(0, 1, 2), after(2, 1, 2))
+    for other in ((2, 1), (1, 1), (2,), ()):
+        assert np.abs(after(1, 2) - after(*other)).max() > 1e-3
 
 
 def test_a_rule_in_the_place_of_what_was_learned():

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from lemn_tf.mazes import MazeEnv, single_indicator_world
+from lemn_tf.mazes.maps import CYAN, RED
+from lemn_tf.mazes.render import PALETTE
 from lemn_tf.navigation.evaluation import Endings, Evaluator
 from lemn_tf.navigation.navigator import Navigator
 
@@ -35,12 +37,16 @@ def test_every_episode_is_played_as_in_the_environment(world):
     env = MazeEnv(world)
     for maze in range(5):
         for heading in range(4):
-            env.reset(options={"maze": maze, "heading": heading})
-            _, reward, done, cut, info = env.step(2)
-            steps, total = 1, reward
+            frame, _ = env.reset(options={"maze": maze, "heading": heading})
+            goal = PALETTE[RED if world.mazes[maze].goal == "R" else CYAN]
+            total, done, cut, shown = 0.0, False, False, []
             while not (done or cut):
-                _, reward, done, cut, info = env.step(0)
-                steps, total = steps + 1, total + reward
+                shown.append((frame == goal).all(-1).any())
+                frame, reward, done, cut, info = env.step(0 if len(shown) > 1 else 2)
+                total += reward
+            steps = len(shown)
+            known = steps - shown.index(True) if any(shown) else 0
+            assert scores.known[maze, heading] == known
             assert scores.success[maze, heading] == info["success"]
             assert scores.finished[maze, heading] == done
             assert scores.steps[maze, heading] == steps
@@ -66,12 +72,14 @@ def test_the_summary_counts():
         steps=np.full([2, 4], 10),
         total=np.full([2, 4], 0.5),
         remembered=np.array([[True, True, True, False], [False] * 4]),
+        known=np.array([[20, 20, 20, 20], [20, 0, 10, 11]]),
         winnable=np.array([[True] * 4, [True, True, True, False]]),
     )
     assert scores.summary() == {
         "success_rate": 25.0,
         "wrong_rate": 25.0,
         "unfinished_rate": 50.0,
+        "overlooked_rate": 25.0,
         "winnable_rate": 87.5,
         "indicator_in_memory": 50.0,
         "return": 0.5,

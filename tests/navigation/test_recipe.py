@@ -24,6 +24,12 @@ def test_weights_fall_as_the_training_goes_on():
     assert recipe.at(0.5).guidance == recipe.at(1.0).guidance == 0.0
     assert recipe.at(1.0) == pytest.approx((0.001, 0.2, 0.0))
     assert Recipe(entropy=0.3).at(1.0).entropy == 0.3
+    assert Recipe(guidance=1.0, guided=2.0).at(1.0).guidance == 0.5
+
+
+def test_guidance_takes_some_time():
+    with pytest.raises(ValueError, match="guided to be a share above 0, got 0"):
+        Recipe(guided=0)
 
 
 def test_going_on_is_unguided_and_begins_where_the_recipe_ended():
