@@ -31,6 +31,7 @@ from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.sweep import Sweep
 from lemn_tf.commands.trace import Trace
 from lemn_tf.commands.train import Train
+from lemn_tf.experiments.scheduling import follow
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
@@ -158,6 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # One program per shape is intended: no warning about retracing.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     command = COMMANDS[arguments.command]
+    follow()
     try:
         if hasattr(command, "check"):
             command.check(arguments)
