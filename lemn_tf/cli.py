@@ -14,6 +14,7 @@ import importlib
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
@@ -156,8 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
-    # One program per shape is intended: no warning about retracing.
+    # One program per shape is intended: no warning about retracing; nor that an epoch is shorter.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "Your input ran out of data")
     command = COMMANDS[arguments.command]
     follow()
     try:

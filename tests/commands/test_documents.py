@@ -119,10 +119,12 @@ def test_a_run_is_exported_and_talked_to(run, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_encoded_documents_are_kept_and_mixed(data, tmp_path):
+def test_encoded_documents_are_kept_and_mixed(data, tmp_path, recwarn):
     cache = tmp_path / "cache"
     more = ["--qa", data.qa, data.qa, "--weights", "1,3", "--cache", str(cache)]
+    more += ["--updates", "41"]  # the last of the parts in which progress is shown is shorter
     assert not main(train(data, tmp_path / "run", "--policy", "fifo", *more))
+    assert "ran out of data" not in " ".join(str(one.message) for one in recwarn)
     assert len(list(cache.glob("*.tfrecord"))) == 2
     assert (tmp_path / "run" / "model.keras").is_file()
 
