@@ -236,7 +236,7 @@ def _parse(rows: tf.Tensor, layout: Layout) -> Batch:
         lead = [] if name in _OF_DOCUMENT else [first]
         bytes_of_row = size * first if lead else size
         value = tf.io.decode_raw(stored[name], kind, fixed_length=bytes_of_row)
-        value = tf.reshape(value, [-1, *lead, *shape]) - tf.constant(added, kind)
+        value = tf.reshape(value, [rows.shape[0] or -1, *lead, *shape]) - tf.constant(added, kind)
         if inner:
             out[where][inner] = value
         else:
