@@ -228,6 +228,7 @@ class Catalog:
         self._stop.set()
         if self._watcher.is_alive():
             self._watcher.join()
+        self._gate.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
         for model in self.models.values():
             for number, version in list(model.loaded.items()):

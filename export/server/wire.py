@@ -63,7 +63,9 @@ class Call:
     def _send(self, code: Any, details: bytes, *message: Any) -> bool:
         first = cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS)
         last = cygrpc.SendStatusFromServerOperation(None, code, details, _NO_FLAGS)
-        return self._wire.begin(self._call, [first, *message, last], _nothing)
+        begun = self._wire.begin(self._call, [first, *message, last], _nothing)
+        self._call = None
+        return begun
 
     def receive(self) -> None:
         """Lets the message come."""
@@ -75,6 +77,7 @@ class Call:
     def _closed(self, event: Any) -> None:
         if event.batch_operations[0].cancelled():
             self._wire.end(self, Code.CANCELLED, "the client went away")
+            self._call = None  # the core waits for those who hold on to it
 
     def _came(self, event: Any) -> None:
         self._wire.take(self, event.batch_operations[0].message())
