@@ -75,9 +75,9 @@ class Call:
         self._wire.begin(self._call, [message], self._came)
 
     def _closed(self, event: Any) -> None:
-        if event.batch_operations[0].cancelled():
-            self._wire.end(self, Code.CANCELLED, "the client went away")
-            self._call = None  # the core waits for those who hold on to it
+        gone = event.batch_operations[0].cancelled()
+        if gone and self._wire.end(self, Code.CANCELLED, "the client went away"):
+            self._call = None  # nobody will answer it, and the core waits for who holds on to it
 
     def _came(self, event: Any) -> None:
         self._wire.take(self, event.batch_operations[0].message())
