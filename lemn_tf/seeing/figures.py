@@ -6,6 +6,7 @@ with a different marker for each line. Functions return figures, and neither sho
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from PIL import Image
 
 from lemn_tf.entries import Entry
 from lemn_tf.files import write_atomically
@@ -134,13 +136,15 @@ def budget_curve(
     curves: Mapping[str, Sequence[tuple[int, float]]],
     measure: str = "wrong answers",
     trained: Mapping[str, int] | None = None,
+    percent: bool = True,
 ) -> Figure:
-    """The error against the number of slots, a line for each policy.
+    """The error, or another result, against the number of slots, a line for each policy.
 
     Args:
-        curves: by name, pairs of slots and error in percent (`seeing.errors_by_size`).
-        measure: what the error is.
+        curves: by name, pairs of slots and result (`seeing.errors_by_size`).
+        measure: what the result is.
         trained: the number of slots each run comes with; it is marked.
+        percent: whether it is an error in percent; otherwise any number, such as a return.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes = figure.add_subplot()
@@ -152,15 +156,16 @@ def budget_curve(
         own = dict(points).get((trained or {}).get(name, 0))
         if own is not None:
             axes.plot((trained or {})[name], own, "o", ms=13, mfc="none", mec=colour, mew=1.5)
-    axes.set(xlabel="slots", ylabel=f"{measure}, %")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="slots", ylabel=f"{measure}, %" if percent else measure)
+    if percent:
+        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _tidy(figure, axes)
     return figure
 
 
 def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure | None:
-    """The validation error along a training, its phases marked.
+    """The validation error, or return, along a training, its phases marked.
 
     Args:
         histories: by name, the lines of `history.jsonl`.
@@ -169,12 +174,12 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         The figure; None if no history has a validation.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
-    axes, unit = figure.add_subplot(), ""
+    axes, unit, measure = figure.add_subplot(), "", ""
     for name, (colour, marker) in styles(histories).items():
-        points, phases, unit_here = along(histories[name])
+        points, phases, *told = along(histories[name])
         if not points:
             continue
-        unit = unit_here
+        unit, measure = told
         line: dict[str, Any] = {"color": colour, "lw": 2, "ms": 4}
         axes.plot(*zip(*points, strict=True), marker=marker, label=name, **line)
         if len(histories) == 1:
@@ -185,16 +190,20 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
                 axes.annotate(phase, where, xycoords=("data", "axes fraction"), **how)
     if not unit:
         return None
-    axes.set(xlabel=f"{unit} seen", ylabel="validation error, %")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel=f"{unit} seen", ylabel=f"validation {measure}")
+    if measure == ERROR:
+        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     _tidy(figure, axes)
     return figure
 
 
+ERROR = "error, %"
+
+
 def along(history: Sequence[Mapping[str, Any]]):
-    """A history as points over the whole training, the starts of its phases, and its unit."""
+    """A history as points over the whole training, starts of phases, its unit and measure."""
     points: list[tuple[float, float]] = []
     phases: list[tuple[float, str]] = []
     done = last = 0.0
@@ -207,8 +216,11 @@ def along(history: Sequence[Mapping[str, Any]]):
             points.append((line["frames"], 100 - line["val_success_rate"]))
         elif "val_accuracy" in line:
             points.append((done + last, 100 * (1 - line["val_accuracy"])))
-    frames = any("val_success_rate" in line for line in history)
-    return points, phases, "frames" if frames else "episodes"
+        elif "val_return" in line:
+            points.append((line["frames"], line["val_return"]))
+    frames = any("frames" in line for line in history)
+    returns = any("val_return" in line and "val_success_rate" not in line for line in history)
+    return points, phases, "frames" if frames else "episodes", "return" if returns else ERROR
 
 
 def styles(names: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -234,6 +246,13 @@ def png(figure: Figure, dpi: int = 110) -> bytes:
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_figure(buffer, format="png", dpi=dpi)
     return buffer.getvalue()
+
+
+def data_url(frame: np.ndarray) -> str:
+    """A small picture `[H, W, 3]` as the address of an image, for a page."""
+    buffer = io.BytesIO()
+    Image.fromarray(frame.astype(np.uint8)).quantize(32).save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def write(figure: Figure, path: str | os.PathLike) -> None:

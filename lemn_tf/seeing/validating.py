@@ -5,16 +5,13 @@ It does not change the numbers of the training.
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import keras
-import numpy as np
 import tensorflow as tf
 
 from lemn_tf.model import StreamReader
+from lemn_tf.seeing.boards import undisturbed
 from lemn_tf.seeing.recording import Words, examine, traces
 from lemn_tf.seeing.subjects_own import OwnSubject
 from lemn_tf.seeing.trace import Trace
@@ -56,8 +53,7 @@ class Watched:
     def errors(self) -> dict[str, float]:
         """The error in percent, of the model as it is and with rules in its policy's place."""
         if not isinstance(self.model, StreamReader):
-            rules: Sequence[str | None] = (None, *self.own.rules())
-            return {rule or self.own.policy: self.own.score(rule)["error"] for rule in rules}
+            return self.own.side_by_side()
         counts = {name: outcome(self.episode) for name, outcome in self._errors.items()}
         return {
             name: 100.0 * (1.0 - int(one["right"]) / max(int(one["questions"]), 1))
@@ -86,18 +82,3 @@ class Watched:
             answers=text(seen.said[..., None]),
             expected=text(tf.maximum(self.episode["answers"], 0)[..., None]),
         )
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Layers may be made inside it without changing later random draws."""
-    seeds = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
-    before = None if seeds is None else seeds.state.numpy()
-    states = random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        if seeds is not None:
-            seeds.state.assign(before)

@@ -22,10 +22,12 @@ FAILED = Path("build") / "screenshots"
 def found(subject, examined):
     """Findings with real traces; scores are given, they are found out in other tests."""
     scores = {
-        name: {"error": error, "recall": 90.0, "count": 60}
+        name: {"result": error, "recall": 90.0, "count": 60}
         for name, error in {"mine": 1.7, "fifo": 45.0, "lru": 44.0, "oracle": 0.0}.items()
     }
-    curves = {name: [(3, 2 * one["error"] + 1), (5, one["error"])] for name, one in scores.items()}
+    curves = {
+        name: [(3, 2 * one["result"] + 1), (5, one["result"])] for name, one in scores.items()
+    }
     traces = {"mine": examined, "fifo": subject.traces(range(subject.count), "fifo")}
     verdicts = {name: judge(several) for name, several in traces.items()}
     made = {"command": "lemn report <mine>", "seed": 0}
