@@ -140,9 +140,10 @@ def tables(trace: Trace) -> str:
             for item, weight in zip(asked.ids, weights, strict=True)
             if item >= 0
         ]
-        verdict = {True: "right", False: f"wrong: {asked.expected}", None: ""}[asked.right]
+        wrong = f" (wrong: {asked.expected})" if asked.expected else " (wrong)"
+        verdict = {True: " (right)", False: wrong, None: ""}[asked.right]
         question = f"{(asked.text or 'question').rstrip('?')}?"
-        caption = f"**{question} {asked.answer}** ({verdict}), after {asked.at} items"
+        caption = f"**{question} {asked.answer}**{verdict}, after {asked.at} items"
         parts.append(Table(("id", "in memory", "attention", ""), rows, caption).markdown())
     return "\n\n".join(parts) or "no questions"
 

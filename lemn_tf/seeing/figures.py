@@ -28,7 +28,7 @@ from lemn_tf.files import write_atomically
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.decision import Decision
 from lemn_tf.seeing.recording import as_trace
-from lemn_tf.seeing.trace import EMPTY, Trace
+from lemn_tf.seeing.trace import EMPTY, Asked, Trace
 from lemn_tf.tables import Table
 
 COLOURS = {
@@ -87,7 +87,7 @@ def life_lines(
     gone = [(t + 0.5, place[item]) for item, t in left.items() if item in place]
     if gone:
         axes.plot(*zip(*gone, strict=True), "x", color="#d55e00", ms=5, label="left")
-    _mark_questions(axes, asked, place)
+    _mark_questions(axes, asked, place, len(steps))
     axes.set(xlim=(began, ended + 0.4), ylim=(len(place) - 0.5, -0.5), xlabel="items seen")
     named = {step.t: step.text or str(step.t) for step in steps}
     axes.set_yticks(range(len(place)), [f"{_short(named[i])}  {i}" for i in place], fontsize=7)
@@ -100,11 +100,15 @@ def life_lines(
     return figure
 
 
-def _mark_questions(axes: Any, asked: Sequence[Any], place: Mapping[int, int]) -> None:
+def _mark_questions(
+    axes: Any, asked: Sequence[Asked], place: Mapping[int, int], steps: int
+) -> None:
     found: list[tuple[int, int]] = []
     missed: list[tuple[int, int]] = []
+    each_step = len(asked) > 0.5 * steps  # an agent asks at every step where to go
     for question in asked:
-        axes.axvline(question.at, color="#555555", lw=0.8, ls=":")
+        if question.support or not each_step:
+            axes.axvline(question.at, color="#555555", lw=0.8, ls=":")
         for item in question.support:
             if item in place:
                 (found if item in question.ids else missed).append((question.at, place[item]))
