@@ -40,7 +40,7 @@ COLOURS = {
     "uniform": "#7f7f00",
 }
 """The rules' colours and markers; runs take the others in turn."""
-RUNS = ("#0072b2", "#d55e00", "#56b4e9", "#f0e442", "#555555")
+RUNS = ("#0072b2", "#555555", "#d55e00", "#56b4e9", "#f0e442")
 MARKERS = "osD^vPX*"
 LONGEST = 44
 """How many characters of an item are shown beside its life-line."""
@@ -186,7 +186,7 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         unit, measure = told
         line: dict[str, Any] = {"color": colour, "lw": 2, "ms": 4}
         axes.plot(*zip(*points, strict=True), marker=marker, label=name, **line)
-        if len(histories) == 1:
+        if sum(map(bool, histories.values())) == 1:
             for at, phase in phases:
                 axes.axvline(at, color="#999999", lw=0.8, ls=":")
                 where = (at, 1.02)  # above the curve, from where the phase begins

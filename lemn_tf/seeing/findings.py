@@ -117,5 +117,8 @@ def episodes(
         for name, traces in found.traces.items():
             if episode < len(traces):
                 places[name, episode] = len(shows)
-                shows.append(played(traces[episode], f"episode {episode}, {name}"))
+                show = played(traces[episode], f"episode {episode}, {name}")
+                first = (n for n, one in enumerate(shows) if one["items"] == show["items"])
+                # those with the same stream are shown beside each other
+                shows.append({**show, "who": name, "stream": next(first, len(shows))})
     return shows, places

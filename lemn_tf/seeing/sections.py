@@ -109,7 +109,7 @@ def player(found: Findings) -> str:
         "<button id='next'>Next →</button><span id='where' class='soft small'></span></div>"
         "<input type='range' id='seek' min='0' value='0' aria-label='position'>"
         "<div id='strip' aria-hidden='true'></div><div id='news' aria-live='polite'></div>"
-        "<div id='slots' class='slots'></div>"
+        "<div id='slots' class='slots'></div><div id='beside' class='small'></div>"
         "<p class='soft small'>The strip is the whole stream: tall and blue is in memory, low is "
         "gone, dotted lines are questions. <b>Keep</b> is how likely the policy was to keep an "
         "item, <b>read</b> how much of the attention it got from a question. The arrow keys step "

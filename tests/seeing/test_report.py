@@ -134,6 +134,12 @@ def test_the_player_steps(page, browser):
     assert browser.run(where) == "9 of 45"
     assert "question 1" in browser.run("document.getElementById('news').textContent")
     assert browser.run("document.querySelectorAll('.slot').length") == 5
+    beside = "document.getElementById('beside').textContent"
+    assert "fifo says" in browser.run(beside)
+    browser.run("go(12)")
+    held = browser.run("shows[1].lines[12].ids.filter((id, k) => k !== shows[1].lines[12].s)")
+    texts = [browser.run(f"shows[0].items[{one}].x") for one in held]
+    assert browser.run(beside) == "fifo keeps " + " · ".join(texts)
     browser.run("which.value = 1; which.dispatchEvent(new Event('change'))")
     assert browser.run(where) == "1 of 45"
     if browser.run("document.querySelectorAll('[data-show]').length"):
