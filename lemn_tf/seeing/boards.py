@@ -29,7 +29,7 @@ from lemn_tf.tables import Table
 LOOKED_AT = 16
 """How many episodes of a subject a board looks at."""
 
-SAID = ("update", "frames", "episodes", "phase_index", "best")
+SAID = ("update", "frames", "episodes", "epoch", "phase_index", "best")
 """Keys in a line of a history that say where training is, not how it goes."""
 
 

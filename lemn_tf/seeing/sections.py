@@ -112,8 +112,8 @@ def player(found: Findings) -> str:
         "<div id='slots' class='slots'></div><div id='beside' class='small'></div>"
         "<p class='soft small'>The strip is the whole stream: tall and blue is in memory, low is "
         "gone, dotted lines are questions. <b>Keep</b> is how likely the policy was to keep an "
-        "item, <b>read</b> how much of the attention it got from a question. The arrow keys step "
-        "too.</p></div></section>"
+        "item, <b>read</b> how much of the attention it got from a question; below is what the "
+        "other policies hold at the same moment. The arrow keys step too.</p></div></section>"
     )
 
 

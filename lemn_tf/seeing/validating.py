@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from lemn_tf.model import StreamReader
@@ -17,6 +18,7 @@ from lemn_tf.seeing.subjects_own import OwnSubject
 from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import in_words
 from lemn_tf.text import Vocabulary
+from lemn_tf.wordlist import WordList
 
 ROWS = 64
 """How many streams a board looks at."""
@@ -69,6 +71,9 @@ class Watched:
 
     def _words(self, seen) -> Words:
         known = self.model.vocabulary
+        if isinstance(known, WordList):
+            parts = (self.episode[name]["words"] for name in ("items", "questions"))
+            return Words(*(_in_words(known, np.asarray(ids)) for ids in parts))
         if not isinstance(known, Vocabulary):
             return Words()
 
@@ -82,3 +87,10 @@ class Watched:
             answers=text(seen.said[..., None]),
             expected=text(tf.maximum(self.episode["answers"], 0)[..., None]),
         )
+
+
+def _in_words(known: WordList, ids: np.ndarray) -> list[list[str]]:
+    """Texts `[B, T, L]` of ids in words; others are …."""
+    table = np.array(["", *known.words], object)
+    told = np.where(ids < len(table), table[np.minimum(ids, len(table) - 1)], "…")
+    return [[" ".join(filter(None, text)) for text in row] for row in told]

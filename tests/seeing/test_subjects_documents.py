@@ -7,6 +7,7 @@ from lemn_tf.readers.base import Reader
 from lemn_tf.seeing import recording
 from lemn_tf.seeing.regret import judge
 from lemn_tf.seeing.subjects_documents import DocumentSubject
+from lemn_tf.seeing.validating import Watched
 from tests.experiments.conftest import corpus, span_model
 
 LITTLE = 0.005
@@ -44,6 +45,18 @@ def test_drops_cost_what_they_would_have_added(subject, traces, monkeypatch):
         np.testing.assert_allclose(found, list(wanted.values()), atol=1e-4)
         count += len(wanted)
     assert count > 0
+
+
+def test_a_board_over_documents(subject):
+    batch = next(iter(subject._rows))[0]
+    watched = Watched(subject.model, batch)
+    errors = watched.errors()
+    assert errors.keys() == {"fifo", "lru"}
+    assert all(0 <= error <= 100 for error in errors.values())
+    (trace,) = watched.traces()
+    first = next(trace.steps())
+    assert first.text.startswith("the gate of")
+    assert next(trace.questions()).text.startswith("what colour is the gate of")
 
 
 def test_a_question_needs_one_place(subject, traces):
