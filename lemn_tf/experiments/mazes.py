@@ -34,6 +34,9 @@ from lemn_tf.seeing.subjects_mazes import MazeSubject
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
 
+SHOWN = 50
+"""Of the validation maps, at most so many are for TensorBoard's comparison with rules."""
+
 
 @dataclasses.dataclass(frozen=True)
 class MazeSettings(AgentSettings):
@@ -273,7 +276,9 @@ def train_agent(
     world = settings.validation_world()
     validate = Evaluator(model, world, jit_compile=False)
     trainee = AgentTrainee(learner, Updates(learner, supply), lambda: validate().summary())
-    agent_runs.run_training(trainee, settings, run, show, MazeSubject(model, world))
+    count = len(world.mazes)
+    some = world if count <= SHOWN else build(world.mazes[:: -(-count // SHOWN)])
+    agent_runs.run_training(trainee, settings, run, show, MazeSubject(model, some))
     return model
 
 
