@@ -21,6 +21,7 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
+from lemn_tf.experiments.documents_board import BoardedRun
 from lemn_tf.experiments.documents_table import (
     AWARE_DOCUMENTS,
     AWARE_RATE,
@@ -48,7 +49,7 @@ def train(
         told: called with lines to show.
     """
     data = documents.load(settings, told)  # before anything is written
-    run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
+    run = BoardedRun(out, json.loads(json.dumps(dataclasses.asdict(settings))))
     model = documents.build(settings, data)
     if settings.recipe == "paper":
         _train_jointly(model, settings, data, run, told)
