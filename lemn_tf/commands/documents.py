@@ -75,6 +75,8 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epochs", type=whole_number(1), default=6, help="of the policy, over all documents")
     taken = "take the trained reader, and its words, of a run or preset"
     add("--reader-from", metavar="RUN", help=taken)
+    further = "updates by which a reader that was taken learns on from these documents (default 0)"
+    add("--further", type=whole_number(0), default=0, help=further)
     add_minilm(parser)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
@@ -108,6 +110,8 @@ def check_train(arguments: argparse.Namespace) -> None:
         raise ValueError("expected --embeddings F, or --reader-from RUN; got neither")
     else:
         there(arguments.embeddings)
+    if arguments.further and not arguments.reader_from:
+        raise ValueError("--further: expected --reader-from RUN, whose reader learns on")
     if arguments.minilm:
         place_for(arguments.minilm)
     if len(arguments.evidence) not in (1, len(arguments.qa)):

@@ -53,6 +53,7 @@ class Settings:
         limit: read at most this many word vectors.
         cache: folder for encoded documents, so that texts are split and searched once only.
         reader_from: a run or preset whose trained reader, with its words, is taken.
+        further: updates by which that reader learns on from these documents; 0 leaves it as it is.
         seed: of everything random.
     """
 
@@ -73,6 +74,7 @@ class Settings:
     limit: int | None = None
     cache: str | None = None
     reader_from: str | None = None
+    further: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -82,8 +84,17 @@ class Settings:
             raise ValueError(f"unknown recipe {self.recipe!r}; known are lemn, paper")
         if self.embeddings is None and self.reader_from is None:
             raise ValueError("expected word vectors, or a run or preset to take the reader from")
+        if self.further and (self.reader_from is None or self.recipe != "lemn"):
+            raise ValueError(
+                "only a reader that is taken from a run or preset learns further, by our recipe"
+            )
         if self.minilm is not None and (self.recipe, self.reader) != ("lemn", "lite"):
             raise ValueError("MiniLM's vectors are for policies over the lite reader by our recipe")
+
+    @property
+    def reading(self) -> int:
+        """Updates of the reader by itself."""
+        return self.updates if self.reader_from is None else self.further
 
     @property
     def products(self) -> int:

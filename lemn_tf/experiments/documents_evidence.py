@@ -60,7 +60,8 @@ class Evidence:
 
 def with_arrival(batch: dict) -> dict:
     """A batch of `pipelines.spans` whose items have `slot`, see `arrival`."""
-    return {**batch, "items": {**batch["items"], "slot": arrival(batch["items"])}}
+    known = arrival(batch["items"], batch["paragraph"])
+    return {**batch, "items": {**batch["items"], "slot": known}}
 
 
 def with_context(

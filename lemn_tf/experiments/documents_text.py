@@ -86,7 +86,7 @@ class Passages(TextReader):
 
     def take(self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None = None) -> Taken:
         """Texts `[B, T]` of any length as slots `[B, T']`; each text begins a new one."""
-        raw, starts, mask = self._cut(texts)
+        raw, starts, paragraph, mask = self._cut(texts)
         text = tf.strings.strip(tf.strings.reduce_join(raw, axis=-1, separator=" "))
         text = tf.strings.substr(text, 0, self.text_limit, unit="UTF8_CHAR")
         entries = {"text": text, "starts": starts}
@@ -94,17 +94,19 @@ class Passages(TextReader):
         if self.model.reader.slot:
             described = tokens.encode(raw, self.words, self._idf, starts)
             seen = _unpacked(stream["stems"])
-            entries["arrival"] = arrival(described, seen, state.clock)
+            known = arrival(described, paragraph, seen, state.clock)
+            entries["arrival"] = known[..., : self.model.reader.slot]
             stream = {"stems": _packed(seen | _marked(described))}
         if self.aware:
             known = self._asked(texts, asked)
             entries["asked"] = tf.broadcast_to(known[:, None], tf.shape(text))
         return Taken(entries, mask, stream)
 
-    def _cut(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Words and sentence starts `[B, T', L]`, and which slots there are `[B, T']`."""
+    def _cut(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Words, sentence starts, words of the paragraph before, `[B, T', L]` each, and which slots
+        there are, `[B, T']`."""
         rows, length = tf.shape(texts)[0], self.length
-        words, starts = tokens.split(tf.reshape(texts, [-1]))
+        words, starts, before = tokens.split(tf.reshape(texts, [-1]))
         longest = tf.cast(tf.maximum(words.bounding_shape()[1], 1), tf.int32)
         pieces = -(-longest // length)
         shape = [tf.size(texts), pieces * length]
@@ -113,12 +115,12 @@ class Passages(TextReader):
             whole = ragged.to_tensor(fill, shape=shape)
             return tf.reshape(whole, [rows, tf.shape(texts)[1] * pieces, length])
 
-        raw, begins = laid(words, ""), laid(starts, False)
+        raw, begins, before = laid(words, ""), laid(starts, False), laid(before, 0)
         mask = raw[..., 0] != ""
         order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
         most = tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)), 1)
         order = order[:, :most]
-        return tuple(tf.gather(x, order, batch_dims=1) for x in (raw, begins, mask))
+        return tuple(tf.gather(x, order, batch_dims=1) for x in (raw, begins, before, mask))
 
     def _asked(self, texts: tf.Tensor, asked: tf.Tensor | None) -> tf.Tensor:
         if asked is None:
@@ -171,7 +173,7 @@ class Passages(TextReader):
 
     def unknown(self, text: str) -> list[str]:
         """The words of a text that have no vector of their own."""
-        raw, _ = tokens.split(tf.constant([text]))
+        raw, *_ = tokens.split(tf.constant([text]))
         _, word, _ = tokens.strip(raw.values)
         lower = tf.strings.lower(word, encoding="utf-8")
         told = tf.boolean_mask(lower, self.words(lower) > self.words.known).numpy()

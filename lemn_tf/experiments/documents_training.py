@@ -36,6 +36,9 @@ from lemn_tf.pipelines import records
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.readers import LiteReader
 
+FURTHER_RATE = 1e-3
+"""Learning rate of a reader that has learned before: half of what one begins with."""
+
 
 def train(
     settings: documents.Settings, out: str | os.PathLike, told: Told = lambda text: None
@@ -68,24 +71,26 @@ def _train_reader(reader, settings, data, run, told) -> None:
         documents.load_weights(reader, saved)
         told(f"reader: taken from {saved}")
         return
-    if data.reader is not None:
+    updates = settings.reading
+    if not updates:
         return
     trainer = reading.SpanTrainer(reader)
     # To compile takes a minute, which a short training would not win back.
-    fast = settings.updates >= 500 and isinstance(reader, LiteReader)
-    trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
+    fast = updates >= 500 and isinstance(reader, LiteReader)
+    rate = FURTHER_RATE if settings.further else 2e-3
+    trainer.compile(reading.optimizer(rate, updates), jit_compile=fast)
     trainer.optimizer.build(reader.trainable_variables)
-    each = max(1, settings.updates // 20)
+    each = max(1, updates // 20)
     kept = [*reader.trainable_variables, reader.seeds.state, *trainer.optimizer.variables]
     saver = _Saver(kept, run)
     done = saver.restored() * each
     # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
-    if done < settings.updates:
+    if done < updates:
         trainer.fit(
-            _memories(settings, data, done).take(settings.updates - done),
+            _memories(settings, data, done).take(updates - done),
             steps_per_epoch=each,
             initial_epoch=done // each,
-            epochs=-(-settings.updates // each),
+            epochs=-(-updates // each),
             callbacks=[saver, _Shown("reader", run, told)],
             shuffle=False,
             verbose=0,
@@ -96,7 +101,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
 
 def _memories(settings: documents.Settings, data: documents.Data, start: int) -> tf.data.Dataset:
     """Batches to train a reader with, from one update on: random memories, then hard ones."""
-    half, size = settings.updates // 2, min(settings.slots, reading.SLOTS)
+    half, size = settings.reading // 2, min(settings.slots, reading.SLOTS)
 
     def part(begin: int, hard: float) -> tf.data.Dataset:
         batches = training_batches(settings, data, begin)

@@ -276,7 +276,8 @@ class WordReader(SpanReader):
             elif part == "words":
                 parts.append(mean(self.vectors_of(entries["words"])))
             elif part in ("slot", "sentence"):
-                parts.append(tf.cast(entries[part], tf.float32))
+                wide = self.summary_parts[part]  # a model may be older than the last of a slot's
+                parts.append(tf.cast(entries[part][..., : wide.stop - wide.start], tf.float32))
         return tf.concat(parts, axis=-1)
 
     def standardise(self, standards: Standards) -> None:

@@ -59,8 +59,9 @@ def test_any_memory_follows_from_its_slots(world):
 
 def test_what_is_known_on_arrival_does_not_depend_on_what_comes_later(world):
     batch = world[-1][0]
-    whole = evidence.arrival(batch["items"])
-    cut = evidence.arrival({name: leaf[:, :3] for name, leaf in batch["items"].items()})
+    whole = evidence.arrival(batch["items"], batch["paragraph"])
+    items = {name: leaf[:, :3] for name, leaf in batch["items"].items()}
+    cut = evidence.arrival(items, batch["paragraph"][:, :3])
     assert whole.shape[-1] == evidence.ARRIVAL
     np.testing.assert_allclose(whole[:, :3], cut)
     assert np.all(whole[:, 0, 3] > whole[:, -1, 3])  # the filler has been seen before
