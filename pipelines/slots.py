@@ -138,7 +138,9 @@ def _line(texts: tf.Tensor, row: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
 
 
 def _since(begins: tf.Tensor) -> tf.Tensor:
-    """How many words `[W]` lie between each and the last that `begins` something; the first does."""
+    """How many words `[W]` lie between each and the last that `begins` something.
+
+    The first word must."""
     last = tf.cast(tf.where(begins)[:, 0], tf.int32)
     return tf.range(tf.size(begins)) - tf.gather(last, tf.cumsum(tf.cast(begins, tf.int32)) - 1)
 

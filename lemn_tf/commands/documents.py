@@ -78,13 +78,15 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     further = "updates by which a reader that was taken learns on from these documents (default 0)"
     add("--further", type=whole_number(0), default=0, help=further)
     add_minilm(parser)
+    who = "who sees MiniLM's vectors: the policy (of slots), the reader (of words), or both"
+    add("--minilm-for", choices=("policy", "reader", "both"), default="policy", help=who)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
 
 
 def add_minilm(parser: argparse._ActionsContainer) -> None:
     """The option for MiniLM's vectors."""
-    seen = "policies see MiniLM's vectors of slots too; folder to keep them in"
+    seen = "MiniLM's vectors are seen too; folder to keep them in"
     parser.add_argument("--minilm", metavar="DIR", help=seen)
 
 

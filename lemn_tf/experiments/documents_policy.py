@@ -149,7 +149,9 @@ def by_question(documents: Sequence[Evidence], like: Sequence[Evidence]) -> list
     for document in documents:
         for q in range(len(document.questions)):
             pair = np.stack([document.best[q], document.total[q]], axis=-1)
-            extra = [(pair - mean) / scale, document.shared[q][:, None]]
+            shared = document.shared[q]
+            before = np.concatenate([[0.0], shared[:-1]])
+            extra = [(pair - mean) / scale, np.stack([before, shared], axis=-1)]
             vectors = np.concatenate([document.vectors, *extra], axis=-1).astype(np.float32)
             rows.append(replace(asked(document, slice(q, q + 1)), vectors=vectors))
     return rows

@@ -46,9 +46,9 @@ class Passages(TextReader):
         self.known: Any = model.vocabulary
         if not isinstance(model.reader, SpanReader):
             raise ValueError(f"expected a reader of spans; got {type(model.reader).__name__}")
-        if model.reader.sentence:
+        if model.reader.sentence or model.reader.context_width:
             raise ValueError(
-                "this model's policy sees MiniLM's vectors, which are made of whole files before "
+                "this model sees MiniLM's vectors, which are made of whole files before "
                 "they are read: it cannot be given text as it comes, use lemn evaluate"
             )
         super().__init__(model, text_limit)
@@ -68,15 +68,18 @@ class Passages(TextReader):
             spec["arrival"] = tf.TensorSpec([self.model.reader.slot], tf.float32)
         if self.aware:
             spec["asked"] = tf.TensorSpec([], tf.string)
+        if self.model.reader.before:
+            spec["before"] = tf.TensorSpec([self.length], tf.int32)
         return spec
 
     @property
     def stream(self) -> dict[str, tf.TensorSpec] | tuple:
-        return (
-            {"stems": tf.TensorSpec([tokens.IDF // BITS], tf.int32)}
-            if self.model.reader.slot
-            else ()
-        )
+        if not self.model.reader.slot:
+            return ()
+        spec = {"stems": tf.TensorSpec([tokens.IDF // BITS], tf.int32)}
+        if self.model.reader.before:
+            spec["last"] = tf.TensorSpec([self.length], tf.int32)
+        return spec
 
     @property
     def _idf(self) -> tf.Tensor:
@@ -97,6 +100,11 @@ class Passages(TextReader):
             known = arrival(described, paragraph, seen, state.clock)
             entries["arrival"] = known[..., : self.model.reader.slot]
             stream = {"stems": _packed(seen | _marked(described))}
+            if self.model.reader.before:
+                stems = tf.concat([state.stream["last"][:, None], described["stem"]], axis=1)
+                entries["before"] = stems[:, :-1]
+                count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
+                stream["last"] = tf.gather(stems, count, batch_dims=1)
         if self.aware:
             known = self._asked(texts, asked)
             entries["asked"] = tf.broadcast_to(known[:, None], tf.shape(text))
@@ -140,6 +148,8 @@ class Passages(TextReader):
         found: dict[str, Any] = tokens.encode(raw, self.words, self._idf, entries["starts"])
         if "arrival" in entries:
             found["slot"] = entries["arrival"]
+        if "before" in entries:
+            found["before"] = entries["before"]
         if "asked" in entries:
             found["asked"] = self._question(entries["asked"])
         return found
@@ -154,7 +164,7 @@ class Passages(TextReader):
         its first and last word there.
         """
         reader = self.model.reader
-        entries = {name: leaf for name, leaf in state.entries.items() if name != "asked"}
+        entries = {k: leaf for k, leaf in state.entries.items() if k not in ("asked", "before")}
         codes = reader.encode(self._described(entries))
         said = reader.read(reader.ask(self._question(questions)), codes, state.ids)
         best = reader.best(said)

@@ -87,7 +87,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
     # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
     if done < updates:
         trainer.fit(
-            _memories(settings, data, done).take(updates - done),
+            _memories(reader, settings, data, done).take(updates - done),
             steps_per_epoch=each,
             initial_epoch=done // each,
             epochs=-(-updates // each),
@@ -99,12 +99,25 @@ def _train_reader(reader, settings, data, run, told) -> None:
     documents.save_weights(reader, saved)
 
 
-def _memories(settings: documents.Settings, data: documents.Data, start: int) -> tf.data.Dataset:
+def _known(batches: tf.data.Dataset, reader, settings, data) -> tf.data.Dataset:
+    """Batches with the vectors of a language model that a reader needs."""
+    if not reader.context_width:
+        return batches
+    store = Store(settings.minilm)
+    return tf.data.Dataset.from_generator(
+        lambda: evidence.with_context(batches, reader, data.collection, store),
+        output_signature=evidence.spec_with_context(batches.element_spec, reader),
+    )
+
+
+def _memories(
+    reader, settings: documents.Settings, data: documents.Data, start: int
+) -> tf.data.Dataset:
     """Batches to train a reader with, from one update on: random memories, then hard ones."""
     half, size = settings.reading // 2, min(settings.slots, reading.SLOTS)
 
     def part(begin: int, hard: float) -> tf.data.Dataset:
-        batches = training_batches(settings, data, begin)
+        batches = _known(training_batches(settings, data, begin), reader, settings, data)
         return reading.with_memories(batches, size, hard, settings.seed, begin)
 
     hard = part(max(start, half), reading.HARD)
@@ -128,7 +141,9 @@ def training_batches(
         drop_remainder=True,
         start=start,
     )
-    return batches.map(evidence.with_arrival) if "slot" in settings.view else batches
+    if "slot" not in settings.view:
+        return batches
+    return batches.map(functools.partial(evidence.with_arrival, before=settings.question_aware))
 
 
 class _Shown(keras.callbacks.Callback):

@@ -82,6 +82,7 @@ def span_model(
     words = Words(vectors.vocabulary, buckets=8)
     view = ("hand", "words", "slot", "states", *(["sentence"] if sentence else []))
     more = {"slot": ARRIVAL, "sentence": sentence, "products": 2}
+    more["before"] = options.get("question_aware", False)
     reader = LiteReader(words.size, 8, 6, longest=3, units=4, view=view, **more)
     reader.set_table(vectors.table(words))
     known = WordList(words.vocabulary, words.buckets)
