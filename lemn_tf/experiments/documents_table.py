@@ -19,7 +19,7 @@ from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.experiments.cells import CellTable
 from lemn_tf.experiments.documents import PRODUCTS, viewing
 from lemn_tf.experiments.documents_evidence import Evidence
-from lemn_tf.experiments.documents_words import OWN, words_of
+from lemn_tf.experiments.documents_words import OWN, PARAGRAPH, words_of
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
@@ -35,6 +35,8 @@ RULES = {
     "salient-first": "lexical",
 }
 """Rules that do not know the question, and what they see of a slot."""
+OPENING = "opening"
+"""The rule that keeps what paragraphs begin with; not a policy by itself."""
 AWARE = {"overlap": "shared", "best-span": "best"}
 """Rules that know the question, and what they go by: `Evidence`'s field of that name."""
 AWARE_DOCUMENTS = 100
@@ -172,6 +174,14 @@ def rule(side: Side, name: str, slots: float) -> list[np.ndarray]:
     width = getattr(side.documents[0], RULES[name]).shape[-1]
     memory = policies.make(name, width, max(1, int(slots)))
     return policies.kept_by(memory, side.documents, slots, RULES[name])
+
+
+def opening(side: Side, slots: float) -> list[np.ndarray]:
+    """The slots that end nearest to the beginning of their paragraph, of those the earliest."""
+    far = side.parts["slot"].stop - PARAGRAPH + 4  # see `documents_words._in_paragraph`
+    order = [np.argsort(document.vectors[:, far], kind="stable") for document in side.documents]
+    kept = zip(order, side.documents, strict=True)
+    return [np.sort(ids[: policies.size_of(document, slots)]) for ids, document in kept]
 
 
 def holding(side: Side, slots: int, seed: int = 0) -> dict[str, list[float]]:
