@@ -172,7 +172,7 @@ class _Rows:
 
     def aware(self, policy, seed):
         keras.utils.set_random_seed(seed)
-        train = self.side("train", True, table.AWARE_DOCUMENTS)
+        train = self.side("train", True, table.AWARE_QUESTIONS)
         return self._scored(
             table.aware(
                 train, self.dev, policy, 10, seed, epochs=AWARE_EPOCHS, rate=table.AWARE_RATE

@@ -39,9 +39,9 @@ OPENING = "opening"
 """The rule that keeps what paragraphs begin with; not a policy by itself."""
 AWARE = {"overlap": "shared", "best-span": "best"}
 """Rules that know the question, and what they go by: `Evidence`'s field of that name."""
-AWARE_DOCUMENTS = 100
-"""Training documents that policies which know the question learn from: every question of one is a
-stream of its own, and has to be read with every slot."""
+AWARE_QUESTIONS = 2900
+"""About how many training questions policies that know the question learn from: each is a stream of
+its own, and has to be read with every slot."""
 AWARE_RATE = 1e-3
 """Learning rate of policies that know the question: their data tells them more."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
@@ -95,7 +95,7 @@ def read_side(
         folder: of the set.
         name: of the side.
         read: see `evidence.gather`.
-        most: take at most this many documents, evenly spread over the file.
+        most: take documents, evenly spread over the file, with about this many questions.
         context: where MiniLM's vectors of slots are, if they are wanted too.
     """
     words, idf = words_of(model)
@@ -109,10 +109,12 @@ def read_side(
 
 
 def spread(collection: files.Collection, most: int | None) -> files.Collection:
-    """A limited number of the documents, evenly spread; None for all."""
-    if most is None or most >= len(collection):
+    """Documents with about so many questions, evenly spread; None for all."""
+    asked = sum(len(entry.questions) for entry in collection.entries)
+    if most is None or most >= asked:
         return collection
-    chosen = np.linspace(0, len(collection) - 1, most).round().astype(int)
+    count = max(1, round(len(collection) * most / asked))
+    chosen = np.linspace(0, len(collection) - 1, count).round().astype(int)
     return dataclasses.replace(collection, entries=tuple(collection.entries[i] for i in chosen))
 
 

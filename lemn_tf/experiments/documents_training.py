@@ -22,7 +22,7 @@ from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
 from lemn_tf.experiments.documents_table import (
-    AWARE_DOCUMENTS,
+    AWARE_QUESTIONS,
     AWARE_RATE,
     AWARE_RIDGE,
     RIDGE,
@@ -192,7 +192,7 @@ def _train_policy(model, settings, data, run, told) -> None:
         _train_behind(model, settings, data, run, told)
         return
     aware = settings.question_aware
-    collection = spread(data.collection, AWARE_DOCUMENTS if aware else None)
+    collection = spread(data.collection, AWARE_QUESTIONS if aware else None)
     store = None if settings.minilm is None else Store(settings.minilm)
     seen = evidence.gather(
         model.reader, collection, data.words, data.idf, read=aware, context=store

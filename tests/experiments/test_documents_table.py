@@ -92,7 +92,7 @@ def test_the_rule_that_keeps_what_paragraphs_begin_with():
 
 def test_documents_are_spread_over_the_file(towns):
     collection = files.read(towns.qa, towns.evidence)
-    part = table.spread(collection, 3)
+    part = table.spread(collection, 18)
     assert [part.entries[0], part.entries[-1]] == [collection.entries[0], collection.entries[-1]]
     assert len(part) == 3
     assert table.spread(collection, None) is table.spread(collection, 10**6) is collection
