@@ -7,6 +7,7 @@ memory to a question is the probability of the right answer, plus 1 if a right s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -291,7 +292,10 @@ def train(
         for name, leaf in example.items()
     }
     data = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    trainer.fit(data, verbose=0, shuffle=False)
+    with warnings.catch_warnings():
+        # How many windows have a question is known only when they are cut; Keras wants it before.
+        warnings.filterwarnings("ignore", message="Your input ran out of data")
+        trainer.fit(data, verbose=0, shuffle=False)
     return trainer
 
 

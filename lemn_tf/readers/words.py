@@ -238,8 +238,8 @@ class WordReader(SpanReader):
         word, stem, idf, live = tf.unstack(packed[..., each - FIELDS :], num=FIELDS, axis=-1)
         context = packed[..., states : each - FIELDS]
         states, context = (tf.cast(x, self.compute_dtype) for x in (packed[..., :states], context))
-        ids = (tf.cast(part, tf.int32) for part in (word, stem))
-        return Text(states, *ids, idf, live > 0, context)
+        word, stem = tf.cast(word, tf.int32), tf.cast(stem, tf.int32)
+        return Text(states, word, stem, idf, live > 0, context)
 
     # -- what a policy sees -----------------------------------------------------------------------
 
