@@ -90,6 +90,10 @@ def test_a_policy_that_sees_minilm_vectors_over_the_reader_of_another_run(
     again = ["--minilm", str(tmp_path / "vectors"), "--json"]
     assert not main(["evaluate", str(tmp_path / "run"), *asked, *again])
     assert json.loads(capsys.readouterr().out)["questions"] == 36
+    taken += ["--minilm-for", "reader", "--further", "2"]
+    assert not main(["train", "documents", *asked, *small[:-1], str(tmp_path / "reader"), *taken])
+    assert not main(["evaluate", str(tmp_path / "reader"), *asked, *again])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["questions"] == 36
     out = tmp_path / "model" / "1"
     assert main(["export", str(tmp_path / "run"), "--out", str(out)]) == 2
     assert "cannot be given text as it comes" in capsys.readouterr().err
