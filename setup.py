@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 EXTRAS = {
     "serving": [
-        "grpcio>=1.70",
+        "grpcio>=1.70,<2",  # tried: 1.70.0, 1.76.0, 1.85.1; see export/server/wire.py
         "httptools>=0.6",
         "protobuf>=5",
         "requests>=2",

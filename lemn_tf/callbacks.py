@@ -117,5 +117,5 @@ class RetentionBoard(keras.callbacks.Callback):
         if self.watched is None or self.watched.model is not self.model:
             data = self.data(self.model) if callable(self.data) else self.data
             self.watched = Watched(self.model, data, self.texts)
-        self.board.errors(self.watched.errors(), self.step)
+        self.board.results(self.watched.errors(), self.step)
         self.board.memory(self.watched.traces(), self.step)

@@ -14,6 +14,7 @@ import importlib
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
@@ -31,6 +32,7 @@ from lemn_tf.commands.serve import Serve
 from lemn_tf.commands.sweep import Sweep
 from lemn_tf.commands.trace import Trace
 from lemn_tf.commands.train import Train
+from lemn_tf.experiments.scheduling import follow
 
 QUICKER = "--xla_llvm_disable_expensive_passes=true"
 """Programs of many small loops run faster without these passes: see results/speed.md."""
@@ -155,9 +157,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     if "expensive_passes" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKER}".strip()
-    # One program per shape is intended: no warning about retracing.
+    # One program per shape is intended: no warning about retracing; nor that an epoch is shorter.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "Your input ran out of data")
     command = COMMANDS[arguments.command]
+    follow()
     try:
         if hasattr(command, "check"):
             command.check(arguments)

@@ -45,6 +45,7 @@ def _fields(layout: Layout) -> dict[str, tuple[tf.DType, list[int], int]]:
     }
     return fields | {
         "starts": (tf.uint8, [layout.slot_words], 0),
+        "paragraph": (tf.int32, [layout.slot_words], 0),
         "question_starts": (tf.uint8, [layout.question_words], 0),
         "offsets": (tf.int32, [layout.slot_words, 2], 1),
         "answers": (tf.int32, [layout.spans, 3], 1),
@@ -56,6 +57,7 @@ def _fields(layout: Layout) -> dict[str, tuple[tf.DType, list[int], int]]:
 
 
 _OF_DOCUMENT = ("document", "length")
+_OF_SLOTS = ("starts", "paragraph", "offsets")
 
 
 def write(
@@ -205,6 +207,7 @@ def _made(words: Words, layout: Layout) -> dict[str, Any]:
         "vocabulary": digest[:16],
         "buckets": words.buckets,
         "layout": dataclasses.asdict(layout),
+        "arrays": sorted(_fields(layout)),
     }
 
 
@@ -214,7 +217,7 @@ def _record(batch: dict[str, Any], row: int, layout: Layout) -> bytes:
     for name, (kind, _, added) in _fields(layout).items():
         where, _, inner = name.partition("/")
         value = batch[where][inner][row] if inner else batch[name][row]
-        if name.startswith("items/") or name in ("starts", "offsets"):
+        if name.startswith("items/") or name in _OF_SLOTS:
             value = value[:length]
         stored = (np.asarray(value) + added).astype(kind.as_numpy_dtype).tobytes()
         feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[stored]))
@@ -230,13 +233,13 @@ def _parse(rows: tf.Tensor, layout: Layout) -> Batch:
     out: dict[str, Any] = {"items": {}, "questions": {}}
     for name, (kind, shape, added) in fields.items():
         where, _, inner = name.partition("/")
-        of_items = where == "items" or name in ("starts", "offsets")
+        of_items = where == "items" or name in _OF_SLOTS
         first = steps if of_items else layout.questions
         size = kind.size * int(np.prod(shape, dtype=int))
         lead = [] if name in _OF_DOCUMENT else [first]
         bytes_of_row = size * first if lead else size
         value = tf.io.decode_raw(stored[name], kind, fixed_length=bytes_of_row)
-        value = tf.reshape(value, [-1, *lead, *shape]) - tf.constant(added, kind)
+        value = tf.reshape(value, [rows.shape[0] or -1, *lead, *shape]) - tf.constant(added, kind)
         if inner:
             out[where][inner] = value
         else:

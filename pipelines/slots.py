@@ -75,7 +75,8 @@ def encode(
     table = tokens.describe(*parts, words)
     kind = where[1 : tf.size(raw) + 1]
     stops = tokens.ends_sentence(parts.word, parts.after)
-    starts = _starts(texts, tf.gather(stops, kind), row, place, begin)
+    line = _line(texts, row, begin)
+    starts = (place == 0) | tf.roll(tf.gather(stops, kind), 1, 0) | (line != tf.roll(line, 1, 0))
     slot, column = _slots(place, starts, row, layout)
     batch, steps = tf.size(texts), layout.slots
     if steps is None:
@@ -103,6 +104,7 @@ def encode(
     return {
         "items": {name: tf.gather(table[name], kinds) for name in tokens.ARRAYS},
         "starts": laid(starts, 0),
+        "paragraph": laid(_since((place == 0) | (line - tf.roll(line, 1, 0) > 1)), 0),
         "length": length,
         "questions": {name: tf.gather(table[name], question_kinds) for name in tokens.ARRAYS},
         "question_starts": tf.concat([tf.ones_like(ends[..., :1]), ends[..., :-1]], -1),
@@ -127,15 +129,20 @@ def _words(texts: tf.Tensor, most: int | None) -> tuple[tf.Tensor, ...]:
     return tuple(tf.gather(part, kept) for part in parts)
 
 
-def _starts(
-    texts: tf.Tensor, stops: tf.Tensor, row: tf.Tensor, place: tf.Tensor, begin: tf.Tensor
-) -> tf.Tensor:
-    """Whether each word begins a sentence or a line: `[W]` bool; `stops` says where one ends."""
+def _line(texts: tf.Tensor, row: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
+    """How many ends of lines come before each word, `[W]`, counted over all texts."""
     letters = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     lines = tf.cumsum(tf.cast(letters == ord("\n"), tf.int32))
     here = tf.cumsum(tf.strings.length(texts), exclusive=True)
-    line = tf.gather(lines, begin + tf.gather(here, row))
-    return (place == 0) | tf.roll(stops, 1, 0) | (line != tf.roll(line, 1, 0))
+    return tf.gather(lines, begin + tf.gather(here, row))
+
+
+def _since(begins: tf.Tensor) -> tf.Tensor:
+    """How many words `[W]` lie between each and the last that `begins` something.
+
+    The first word must."""
+    last = tf.cast(tf.where(begins)[:, 0], tf.int32)
+    return tf.range(tf.size(begins)) - tf.gather(last, tf.cumsum(tf.cast(begins, tf.int32)) - 1)
 
 
 def _slots(
@@ -144,13 +151,9 @@ def _slots(
     """The slot of each word, and its column in the slot."""
     if not layout.sentences:
         return place // layout.slot_words, place % layout.slot_words
-    index = tf.range(tf.size(place))
-    begun = tf.gather(
-        tf.cast(tf.where(starts)[:, 0], tf.int32), tf.cumsum(tf.cast(starts, tf.int32)) - 1
-    )
-    column = (index - begun) % layout.slot_words
+    column = _since(starts) % layout.slot_words
     count = tf.cumsum(tf.cast(column == 0, tf.int32))  # slots so far, over all rows
-    before = tf.gather(count, index - place) - 1
+    before = tf.gather(count, tf.range(tf.size(place)) - place) - 1
     return count - 1 - before, column
 
 

@@ -13,6 +13,8 @@ words, Q questions a document of up to 30 words, K spans a question:
                                        of one, 0 the document holds none, -1 padding
     offsets     [B, T, L, 2] int32     of each word in the document's bytes, without the punctuation
                                        around it; -1 for padding
+    paragraph   [B, T, L] int32        how many words of its paragraph come before each word; a
+                                       paragraph ends with an empty line
     document    [B] int32              index into the collection: `collection[i]` is the document
     question    [B, Q] int32           index into `collection.questions`, -1 for padding
 

@@ -215,28 +215,39 @@ def plain_spaces(texts: tf.Tensor) -> tf.Tensor:
     return texts
 
 
-def split(texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+def split(texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Splits texts `[S]` at white space, by core operations alone.
 
     Returns:
-        Words `[S, (W)]`, and whether each begins a sentence or a line.
+        Words `[S, (W)]`, whether each begins a sentence or a line, and how many words of its
+        paragraph come before it. A paragraph ends with an empty line.
 
     Example:
 
-    >>> words, starts = split(tf.constant(["He left. Why?\\nNobody knew."]))
+    >>> words, starts, before = split(tf.constant(["He left. Why?\\n\\nNobody knew."]))
     >>> words.to_list(), starts.to_list()
     ([[b'He', b'left.', b'Why?', b'Nobody', b'knew.']], [[True, False, True, True, False]])
+    >>> before.to_list()
+    [[0, 1, 2, 0, 1]]
     """
     valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
     lines = tf.strings.split(tf.strings.split(plain_spaces(valid), "\n"))  # [S, (lines), (words)]
     raw = lines.merge_dims(1, 2)
-    begin = tf.zeros_like(lines.flat_values, tf.bool)
-    first = tf.boolean_mask(lines.values.row_starts(), lines.values.row_lengths() > 0)
-    begin = tf.tensor_scatter_nd_update(begin, first[:, None], tf.ones_like(first, tf.bool))
+    full = lines.values.row_lengths() > 0
+    first = tf.boolean_mask(lines.values.row_starts(), full)
     distinct, where = tf.unique(raw.values)
     _, word, after = strip(distinct)
     stops = tf.gather(ends_sentence(word, after), where)
-    return raw, raw.with_values(begin | tf.roll(stops, 1, 0))
+    count = tf.size(where, tf.int64)
+    begins = tf.scatter_nd(first[:, None], tf.ones_like(first), [count]) > 0
+    above = tf.concat([[False], full], 0)[: tf.size(full)]
+    above &= tf.range(tf.size(full, tf.int64)) != tf.repeat(lines.row_starts(), lines.row_lengths())
+    opening = tf.boolean_mask(lines.values.row_starts(), full & ~above)
+    place = tf.range(count)
+    paragraph = tf.searchsorted(opening, place, side="right")
+    before = place - tf.gather(tf.concat([[0], opening], 0), paragraph)
+    starts = begins | tf.roll(stops, 1, 0)
+    return raw, raw.with_values(starts), raw.with_values(tf.cast(before, tf.int32))
 
 
 def encode(

@@ -54,14 +54,14 @@ class Server:
         try:
             self.catalog = Catalog(path, name, **catalog)
             try:
-                self._grpc, self.port = grpc_api.serve(self.catalog, host, port)
+                self._grpc = grpc_api.serve(self.catalog, host, port)
             except RuntimeError as error:
                 self.catalog.close()
                 raise OSError(f"cannot listen on {host}:{port} for gRPC: {error}") from error
         except BaseException:
             listener.close()
             raise
-        self.rest_port = listener.getsockname()[1]
+        self.port, self.rest_port = self._grpc.port, listener.getsockname()[1]
         config = uvicorn.Config(
             RestApi(self.catalog),
             http=impatient(
@@ -106,7 +106,7 @@ class Server:
             return
         self._rest.config.timeout_graceful_shutdown = max(int(grace), 1)
         self._rest.should_exit = True
-        self._grpc.stop(grace).wait()
+        self._grpc.stop(grace)
         self._thread.join(grace + 1)
         self.catalog.close()
         self._stopped.set()

@@ -1,7 +1,7 @@
 """Joins concurrent requests to one signature into one call.
 
-A request that finds nobody under way runs at once, on its own thread. Requests of the same shapes
-that arrive meanwhile queue up, and the first of them takes all that fit together:
+A request that finds nobody under way runs at once. Requests of the same shapes that come meanwhile
+queue up, and the first of them takes all that fit together:
 
     idle:  A runs alone -> B, C, D arrive -> A is done, B leads: [B, C, D] run as one -> ...
 
@@ -11,8 +11,8 @@ or half as many as the last leader waited for, if that is more, because on a bus
 take their time. It waits only while they keep coming. So one client sees no added delay, and 64
 soon share every call.
 
-A request comes on a thread of its own, which sleeps until there is a result, or from an event loop,
-which is told of all results of a call at once: to wake many threads costs more than a call.
+Nobody sleeps meanwhile: calls run on threads of a pool, and those who asked are told of the results
+of a call all at once, for to wake a thread for each costs more than the call.
 
 Requests of other shapes have a lane of their own, and large ones run alone, behind a gate: no
 request waits for one that it could not have joined.
@@ -25,11 +25,13 @@ import contextlib
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent import futures
+from typing import Any
 
 import numpy as np
 
-from lemn_tf.export.errors import late
+from lemn_tf.export.errors import ServingError, late
 from lemn_tf.export.loaded import LoadedSignature
 from lemn_tf.export.server.gate import Gate
 from lemn_tf.export.tensors import Arrays
@@ -41,34 +43,57 @@ _KEPT = 0.5  # of the requests that were expected, if fewer came
 _SHORTEST, _LONGEST = 0.004, 0.01  # seconds; a call counts as at least and at most this long
 
 
-class _Entry:
-    """A request in a queue; `gate` opens when there is a result or when it is to lead.
+class Entry:
+    """A request that waits for its result.
 
-    From an event loop, `told` becomes done instead when there is a result.
+    Attributes:
+        tell: is called with entries that have a result, on the thread that ran them.
+        ticket: whatever the one who is told needs to know.
+        batch: how many requests shared the call.
     """
 
-    __slots__ = ("arrays", "batch", "deadline", "error", "gate", "leads", "outputs", "rows", "told")
+    __slots__ = ("_error", "_outputs", "arrays", "batch", "deadline", "rows", "tell", "ticket")
 
-    def __init__(
-        self,
-        arrays: Arrays,
-        rows: int,
-        deadline: float | None,
-        told: asyncio.Future | None = None,
-    ):
+    def __init__(self, arrays: Arrays, rows: int, deadline: float | None, tell: Tell, ticket: Any):
         self.arrays, self.rows, self.deadline = arrays, rows, deadline
-        self.outputs: Arrays | None = None
-        self.error: Exception | None = None
-        self.batch, self.leads, self.told = 1, False, told
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.tell, self.ticket, self.batch = tell, ticket, 1
+        self._outputs: Arrays | None = None
+        self._error: Exception | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self._outputs is not None or self._error is not None
+
+    @property
+    def size(self) -> int:
+        """How many elements the outputs have."""
+        return sum(array.size for array in (self._outputs or {}).values())
+
+    def succeed(self, outputs: Arrays, batch: int = 1) -> None:
+        """Sets the outputs."""
+        self._outputs, self.batch = outputs, batch
+
+    def run(self, signature: LoadedSignature) -> None:
+        """Calls the signature with this request alone."""
+        try:
+            self._outputs = signature(self.arrays, self.deadline)
+        except Exception as error:  # raised again where the result is wanted
+            self._error = error
+
+    def fail(self, error: Exception) -> None:
+        """Sets the error."""
+        self._error = error
 
     def result(self) -> tuple[Arrays, int]:
         """The outputs and how many requests shared the call, or the error that came of it."""
-        if self.error is not None:
-            raise self.error
-        assert self.outputs is not None
-        return self.outputs, self.batch
+        if self._error is not None:
+            raise self._error
+        assert self._outputs is not None
+        return self._outputs, self.batch
+
+
+Tell = Callable[[list[Entry]], None]
 
 
 class Batcher:
@@ -76,58 +101,68 @@ class Batcher:
 
     Args:
         signature: what to run.
+        pool: gives the threads that run it.
         batch_rows: rows in one call, unless a single request brings more.
         gate: where large requests wait.
     """
 
-    def __init__(self, signature: LoadedSignature, batch_rows: int = 64, gate: Gate | None = None):
+    def __init__(
+        self,
+        signature: LoadedSignature,
+        pool: futures.Executor,
+        batch_rows: int = 64,
+        gate: Gate | None = None,
+    ):
         if batch_rows < 1:
             raise ValueError(f"expected batch_rows of at least 1; got {batch_rows}")
-        self.signature, self.batch_rows, self.gate = signature, batch_rows, gate or Gate()
+        self.signature, self.pool = signature, pool
+        self.batch_rows, self.gate = batch_rows, gate or Gate()
         self.lanes: dict[tuple, Lane] = {}
         self._lock = threading.Lock()
 
-    def run(self, arrays: Arrays, deadline: float | None = None) -> tuple[Arrays, int]:
-        """Runs one request, perhaps with others.
+    def submit(
+        self, arrays: Arrays, deadline: float | None, tell: Tell, ticket: Any = None
+    ) -> None:
+        """Has a request run, perhaps with others.
 
         Args:
             arrays: checked inputs.
             deadline: `time.monotonic()` after which nobody wants the answer.
+            tell: is called with the `Entry` when it has a result, and with others of its call.
+            ticket: is kept with the entry.
+        """
+        signature = self.signature
+        entry = Entry(arrays, signature.rows(arrays), deadline, tell, ticket)
+        if not signature.batches or not entry.rows or self._large(entry):
+            self.pool.submit(self._alone, entry)
+        else:
+            self._lane(arrays).add(entry)
+
+    async def run_from_loop(self, arrays: Arrays, deadline: float | None) -> tuple[Arrays, int]:
+        """As `submit`, for an event loop, which it does not hold up.
 
         Returns:
             The outputs, and how many requests shared the call.
         """
-        signature = self.signature
-        rows = signature.rows(arrays)
-        if self._large(arrays, rows):
-            with self.gate.enter(deadline):
-                return signature(arrays, deadline), 1
-        if not signature.batches or not rows:
-            return signature(arrays, deadline), 1
-        return self._lane(arrays).run(_Entry(arrays, rows, deadline))
+        told = asyncio.get_running_loop().create_future()
+        self.submit(arrays, deadline, _tell_loops, told)
+        return (await told).result()
 
-    async def run_from_loop(
-        self, arrays: Arrays, deadline: float | None, pool: futures.Executor
-    ) -> tuple[Arrays, int]:
-        """As `run`, for an event loop, which it does not hold up.
+    def _alone(self, entry: Entry) -> None:
+        try:
+            with (
+                self.gate.enter(entry.deadline) if self._large(entry) else contextlib.nullcontext()
+            ):
+                entry.run(self.signature)
+        except ServingError as error:
+            entry.fail(error)
+        entry.tell([entry])
 
-        Args:
-            arrays: checked inputs.
-            deadline: `time.monotonic()` after which nobody wants the answer.
-            pool: gives the threads that run the model.
-        """
-        signature, loop = self.signature, asyncio.get_running_loop()
-        rows = signature.rows(arrays)
-        if self._large(arrays, rows) or not signature.batches or not rows:
-            return await loop.run_in_executor(pool, self.run, arrays, deadline)
-        told = loop.create_future()
-        entry = _Entry(arrays, rows, deadline, told)
-        self._lane(arrays).add(entry, pool)
-        await told
-        return entry.result()
-
-    def _large(self, arrays: Arrays, rows: int) -> bool:
-        return rows >= self.batch_rows or rows * self.signature.steps(arrays) > _LARGE
+    def _large(self, entry: Entry) -> bool:
+        if not self.signature.batches:
+            return False
+        steps = self.signature.steps(entry.arrays)
+        return entry.rows >= self.batch_rows or entry.rows * steps > _LARGE
 
     def _lane(self, arrays: Arrays) -> Lane:
         kind = tuple([arrays[name].shape[1:] for name in self.signature.inputs])
@@ -136,7 +171,7 @@ class Batcher:
             if lane is None:
                 if len(self.lanes) >= _MOST_LANES:
                     self.lanes = {k: one for k, one in self.lanes.items() if one.busy}
-                lane = self.lanes[kind] = Lane(self.signature, self.batch_rows)
+                lane = self.lanes[kind] = Lane(self.signature, self.pool, self.batch_rows)
             return lane
 
 
@@ -145,58 +180,32 @@ class Lane:
 
     Args:
         signature: what to run.
+        pool: gives the threads that run it.
         batch_rows: rows in one call.
     """
 
-    def __init__(self, signature: LoadedSignature, batch_rows: int):
-        self.signature, self.batch_rows = signature, batch_rows
-        self.queue: deque[_Entry] = deque()
+    def __init__(self, signature: LoadedSignature, pool: futures.Executor, batch_rows: int):
+        self.signature, self.pool, self.batch_rows = signature, pool, batch_rows
+        self.queue: deque[Entry] = deque()
         self.busy = False
         self._lock = threading.Lock()
         self._company = threading.Condition(self._lock)
         self._expected = 1  # requests that a leader waits for
         self.took = 0.0  # seconds of a call
-        self._pool: futures.Executor  # that of the event loop, if any
 
-    def run(self, entry: _Entry) -> tuple[Arrays, int]:
-        """Runs a request, perhaps with others; returns its outputs and how many shared the call."""
-        self._join(entry)
-        if not entry.leads:
-            self._await(entry)
-        if entry.leads:
-            self._lead(entry)
-        return entry.result()
-
-    def add(self, entry: _Entry, pool: futures.Executor) -> None:
-        """Runs a request of an event loop, which is told when there is a result."""
-        self._pool = pool
-        self._join(entry)
-        if entry.leads:
-            pool.submit(self._lead, entry)
-
-    def _join(self, entry: _Entry) -> None:
+    def add(self, entry: Entry) -> None:
         """Lets a request lead if nobody does, and else puts it into the queue."""
         with self._lock:
-            entry.leads = not self.busy
+            leads = not self.busy
             self.busy = True
-            if not entry.leads:
+            if not leads:
                 self.queue.append(entry)
                 if self._complete():
                     self._company.notify()
+        if leads:
+            self.pool.submit(self._lead, entry)
 
-    def _await(self, entry: _Entry) -> None:
-        """Until there is a result or it is to lead; raises DEADLINE_EXCEEDED in time."""
-        left = -1 if entry.deadline is None else max(entry.deadline - time.monotonic(), 0)
-        if entry.gate.acquire(timeout=left):
-            return
-        with self._lock:
-            if entry.leads:  # made the leader just now: it must pass the lead on
-                return
-            if entry in self.queue:
-                self.queue.remove(entry)
-        raise late()
-
-    def _lead(self, first: _Entry) -> None:
+    def _lead(self, first: Entry) -> None:
         group = [first]
         try:
             self._wait()
@@ -211,16 +220,10 @@ class Lane:
                 self._expected = min(max(here, int(_KEPT * self._expected)), fit)
                 heir = self.queue.popleft() if self.queue else None
                 self.busy = heir is not None
-                if heir is not None:
-                    heir.leads = True
-            if heir is not None and heir.told is not None:
-                self._pool.submit(self._lead, heir)
-            elif heir is not None:
-                heir.gate.release()
-            for entry in group:
-                if entry.told is None and entry is not first:
-                    entry.gate.release()
-            _tell([entry.told for entry in group if entry.told is not None])
+            if heir is not None:
+                self.pool.submit(self._lead, heir)
+            for tell in {entry.tell for entry in group}:
+                tell([entry for entry in group if entry.tell == tell])
 
     def _complete(self) -> bool:
         return len(self.queue) + 1 >= self._expected
@@ -240,10 +243,10 @@ class Lane:
                 if alone == 2:
                     return
 
-    def _take(self, first: _Entry) -> list[_Entry]:
+    def _take(self, first: Entry) -> list[Entry]:
         """Every queued request that fits beside `first`."""
-        taken: list[_Entry] = []
-        left: deque[_Entry] = deque()
+        taken: list[Entry] = []
+        left: deque[Entry] = deque()
         rows = first.rows
         with self._lock:
             for entry in self.queue:
@@ -255,29 +258,25 @@ class Lane:
             self.queue = left
         return taken
 
-    def _run(self, group: list[_Entry]) -> None:
+    def _run(self, group: list[Entry]) -> None:
         now = time.monotonic()
         for entry in group:
             if entry.deadline is not None and entry.deadline < now:
-                entry.error = late()
-        alive = [entry for entry in group if entry.error is None]
-        if len(alive) > 1 and self._together(alive):
-            return
-        for entry in alive:
-            try:
-                entry.outputs = self.signature(entry.arrays, entry.deadline)
-            except Exception as error:  # raised again on the thread of the request
-                entry.error = error
+                entry.fail(late())
+        alive = [entry for entry in group if not entry.done]
+        if len(alive) < 2 or not self._together(alive):
+            for entry in alive:
+                entry.run(self.signature)
 
-    def _together(self, group: list[_Entry]) -> bool:
+    def _together(self, group: list[Entry]) -> bool:
         """One call for all; False if it failed, so that each is to be tried alone."""
-        joined = {
-            name: np.concatenate([entry.arrays[name] for entry in group])
-            for name in self.signature.inputs
-        }
         deadlines = [entry.deadline for entry in group if entry.deadline is not None]
         latest = max(deadlines) if len(deadlines) == len(group) else None
         try:
+            joined = {
+                name: np.concatenate([entry.arrays[name] for entry in group])
+                for name in self.signature.inputs
+            }
             outputs = self.signature(joined, latest)
         except Exception:  # one bad request must not fail the others
             return False
@@ -287,20 +286,20 @@ class Lane:
         start = 0
         for entry in group:
             stop = start + entry.rows
-            entry.batch = len(group)
-            entry.outputs = {name: array[start:stop] for name, array in outputs.items()}
+            entry.succeed({k: array[start:stop] for k, array in outputs.items()}, len(group))
             start = stop
         return True
 
 
-def _tell(waiting: list[asyncio.Future]) -> None:
+def _tell_loops(entries: list[Entry]) -> None:
     """Tells event loops, each once, that what they wait for is there."""
 
     def tell(loop: asyncio.AbstractEventLoop) -> None:
-        for one in waiting:
-            if one.get_loop() is loop and not one.done():  # the caller may have given up
-                one.set_result(None)
+        for entry in entries:
+            told = entry.ticket
+            if told.get_loop() is loop and not told.done():  # the caller may have given up
+                told.set_result(entry)
 
-    for loop in {one.get_loop() for one in waiting}:
+    for loop in {entry.ticket.get_loop() for entry in entries}:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
             loop.call_soon_threadsafe(tell, loop)

@@ -16,18 +16,21 @@ from collections.abc import Mapping
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lemn_tf.export.errors import not_found, shorten
 from lemn_tf.export.folders import find_models, fingerprint, versions
 from lemn_tf.export.limits import Limits
 from lemn_tf.export.loaded import LoadedModel, LoadedSignature
-from lemn_tf.export.server.batching import Batcher
+from lemn_tf.export.server.batching import Batcher, Tell
 from lemn_tf.export.server.gate import Gate
 from lemn_tf.export.server.metrics import Metrics
 from lemn_tf.export.server.signing import StateKey
 from lemn_tf.export.tensors import Arrays
 
 log = logging.getLogger("lemn_tf.server")
+
+_THREADS = 128  # for calls of models, and for what is long to read or to write
 
 
 @dataclass
@@ -41,42 +44,49 @@ class Version:
     users: int = 0
     retired: bool = False
 
-    def run(
-        self, signature: LoadedSignature, arrays: Arrays, deadline: float | None
-    ) -> tuple[Arrays, int]:
-        """Runs a request: its outputs, and how many requests shared the call.
+    def submit(
+        self,
+        signature: LoadedSignature,
+        arrays: Arrays,
+        deadline: float | None,
+        tell: Tell,
+        ticket: Any,
+    ) -> None:
+        """Has a request run, see `Batcher.submit`; `sealed` has what its caller is to get.
 
         Args:
             signature: one of the model's.
             arrays: checked inputs.
             deadline: `time.monotonic()` after which nobody wants the answer.
+            tell: is called with entries that have a result.
+            ticket: is kept with the entry.
         """
-        batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
-        outputs, batch = batcher.run(arrays, deadline)
-        return self._sealed(signature, outputs), batch
+        opened = self._opened(signature, arrays)
+        self.batchers[signature.name].submit(opened, deadline, tell, ticket)
 
     async def run_from_loop(
-        self,
-        signature: LoadedSignature,
-        arrays: Arrays,
-        deadline: float | None,
-        pool: futures.Executor,
+        self, signature: LoadedSignature, arrays: Arrays, deadline: float | None
     ) -> tuple[Arrays, int]:
-        """As `run`, for an event loop; `pool` gives the threads."""
-        batcher, arrays = self.batchers[signature.name], self._opened(signature, arrays)
-        outputs, batch = await batcher.run_from_loop(arrays, deadline, pool)
-        return self._sealed(signature, outputs), batch
+        """As `submit`, for an event loop: the outputs, and how many requests shared the call."""
+        opened = self._opened(signature, arrays)
+        outputs, batch = await self.batchers[signature.name].run_from_loop(opened, deadline)
+        return self.sealed(signature, outputs), batch
 
     def _opened(self, signature: LoadedSignature, arrays: Arrays) -> Arrays:
         return self.key.open(self.model, signature, arrays) if self.key else arrays
 
-    def _sealed(self, signature: LoadedSignature, outputs: Arrays) -> Arrays:
+    def sealed(self, signature: LoadedSignature, outputs: Arrays) -> Arrays:
+        """The outputs with their states signed, if this server does that."""
         return self.key.seal(signature, outputs) if self.key else outputs
 
     def __enter__(self) -> Version:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Ends a lease; the last one of a retired version frees the model."""
         with self.lock:
             self.users -= 1
             free = self.retired and not self.users
@@ -138,6 +148,7 @@ class Catalog:
         self.keep, self.batch_rows, self.poll, self.threads = keep, batch_rows, poll, threads
         self.limits, self._gate, self._key = limits or Limits(), Gate(), key
         self.metrics = Metrics()
+        self.pool = futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="work")
         found = find_models(Path(path), name)
         self.models = {name: Shelf(name, base) for name, base in found.items()}
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -162,7 +173,7 @@ class Catalog:
                 )
 
     def lease(self, name: str, version: int | None = None, label: str = "") -> Version:
-        """The version that a request means, which stays loaded until the `with` block is left."""
+        """The version that a request means, which stays loaded until it is released."""
         with self._lock:
             chosen = self._find(name, version, label)
             chosen.users += 1
@@ -217,6 +228,8 @@ class Catalog:
         self._stop.set()
         if self._watcher.is_alive():
             self._watcher.join()
+        self._gate.close()
+        self.pool.shutdown(wait=False, cancel_futures=True)
         for model in self.models.values():
             for number, version in list(model.loaded.items()):
                 self._retire(model, number)
@@ -270,7 +283,8 @@ class Catalog:
         for key, signature in loaded.signatures.items():
             signature.on_run = functools.partial(self.metrics.run, model.name, key)
         batchers = {
-            k: Batcher(s, self.batch_rows, self._gate) for k, s in loaded.signatures.items()
+            k: Batcher(s, self.pool, self.batch_rows, self._gate)
+            for k, s in loaded.signatures.items()
         }
         with self._lock:
             model.loaded[number] = Version(loaded, batchers, self._lock, self._key)

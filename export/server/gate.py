@@ -23,11 +23,16 @@ class Gate:
         self.inside = max(1, (os.cpu_count() or 2) - 1) if inside is None else inside
         self.waiting = waiting
         self._lock, self._free = threading.Lock(), threading.Semaphore(self.inside)
-        self._here = 0
+        self._here, self._closed = 0, False
+
+    def close(self) -> None:
+        """Sends away whoever waits or comes."""
+        self._closed = True
+        self._free.release(self.waiting + 1)
 
     @contextlib.contextmanager
     def enter(self, deadline: float | None = None) -> Iterator[None]:
-        """Waits until there is room; raises RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
+        """Waits until there is room; raises RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED or UNAVAILABLE.
 
         Args:
             deadline: `time.monotonic()` after which waiting is useless.
@@ -43,6 +48,8 @@ class Gate:
             if not self._free.acquire(timeout=left):
                 raise late()
             try:
+                if self._closed:
+                    raise ServingError(Code.UNAVAILABLE, "the server is stopping")
                 yield
             finally:
                 self._free.release()

@@ -1,19 +1,19 @@
 """The gRPC front door: `PredictionService` and `ModelService` of tensorflow-serving-api.
 
 Requests are taken as bytes and parsed here, so that bytes that are no message are refused with
-INVALID_ARGUMENT like any other malformed request. Handlers run on a pool of threads: with requests
-this small, a thread that runs the model itself beats handing over from an event loop.
+INVALID_ARGUMENT like any other malformed request. Small ones are read, and small
+answers written, on the thread that they come on.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
-from concurrent import futures
+from dataclasses import dataclass
 from typing import Any
 
-import grpc
 from google.protobuf.message import DecodeError, Message
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, status_pb2
 
@@ -21,48 +21,101 @@ from lemn_tf.export import messages, protos
 from lemn_tf.export.errors import Code, ServingError, invalid, shorten
 from lemn_tf.export.limits import Limits
 from lemn_tf.export.loaded import LoadedSignature
-from lemn_tf.export.server.catalog import Catalog
+from lemn_tf.export.server.batching import Entry
+from lemn_tf.export.server.catalog import Catalog, Version
+from lemn_tf.export.server.wire import Call, Wire
+from lemn_tf.export.tensors import Arrays
 
 log = logging.getLogger("lemn_tf.server")
 
 Reply = tuple[Message, str]
 """A message, and a note for the log."""
-Method = Callable[[Any, float | None], Reply]
+Method = Callable[[Any], Reply]
 _STATES = get_model_status_pb2.ModelVersionStatus.State
+_SMALL = 1 << 14  # bytes of a request that is read on the thread that it comes on
+_FEW = 1 << 12  # elements of an answer that is written there
+_PREDICT = "/tensorflow.serving.PredictionService/Predict"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request to predict that is being worked on."""
+
+    call: Call
+    version: Version
+    signature: LoadedSignature
+    chosen: list[str]
 
 
 class Endpoint:
-    """The methods themselves: message in, message and a note for the log out.
+    """The methods themselves.
 
     Args:
         catalog: the models.
     """
 
+    wire: Wire
+    """Where requests come from."""
+
     def __init__(self, catalog: Catalog):
         self.catalog = catalog
 
-    def predict(self, request: Any, deadline: float | None) -> Reply:
-        """`PredictionService.Predict`."""
-        spec = request.model_spec
-        with self.catalog.lease(*wanted(spec)) as version:
-            signature = version.model.signature(spec.signature_name)
-            signature.check_names(request.inputs)
-            arrays = {
-                name: protos.decode(request.inputs[name], expected)
-                for name, expected in signature.inputs.items()
-            }
-            chosen = _chosen(request, signature)
-            outputs, batch = version.run(signature, arrays, deadline)
-            response = messages.PackedResponse()
-            for name in chosen:
-                protos.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
-            model = version.model
-            response.model_spec.name = model.name
-            response.model_spec.version.value = model.version
-            response.model_spec.signature_name = signature.name
-            return response, f"{model.name}/{model.version}:{signature.name} batch={batch}"
+    def predict(self, body: bytes, call: Call) -> None:
+        """`PredictionService.Predict`: reads the request and has it run."""
+        try:
+            request = _parsed(messages.PredictRequest, body)
+            spec = request.model_spec
+            call.model = spec.name
+            version = self.catalog.lease(*wanted(spec))
+            try:
+                signature = version.model.signature(spec.signature_name)
+                signature.check_names(request.inputs)
+                arrays = {
+                    name: protos.decode(request.inputs[name], expected)
+                    for name, expected in signature.inputs.items()
+                }
+                job = Job(call, version, signature, _chosen(request, signature))
+                version.submit(signature, arrays, call.deadline, self._tell, job)
+            except BaseException:
+                version.release()
+                raise
+        except Exception as error:
+            _refuse(call, error)
 
-    def metadata(self, request: Any, deadline: float | None = None) -> Reply:
+    def _tell(self, entries: list[Entry]) -> None:
+        """Answers requests that have been run."""
+        soon = []
+        for entry in entries:
+            if entry.size > _FEW:
+                self._settle(entry)
+            else:
+                soon.append(functools.partial(self._settle, entry))
+        self.wire.do_soon(soon)
+
+    def _settle(self, entry: Entry) -> bool:
+        job: Job = entry.ticket
+        try:
+            return job.call.answer(*self._answer(job, *entry.result()))
+        except Exception as error:
+            return _refuse(job.call, error)
+        finally:
+            job.version.release()
+
+    def _answer(self, job: Job, outputs: Arrays, batch: int) -> tuple[bytes, str]:
+        model, signature = job.version.model, job.signature
+        outputs = job.version.sealed(signature, outputs)
+        response = messages.PackedResponse()
+        for name in job.chosen:
+            protos.encode(outputs[name], response.outputs[name], signature.outputs[name].enum)
+        response.model_spec.name = model.name
+        response.model_spec.version.value = model.version
+        response.model_spec.signature_name = signature.name
+        answer = response.SerializeToString()
+        if len(answer) > self.catalog.limits.answer_bytes:
+            raise too_long(len(answer), self.catalog.limits)
+        return answer, f"{model.name}/{model.version}:{signature.name} batch={batch}"
+
+    def metadata(self, request: Any) -> Reply:
         """`PredictionService.GetModelMetadata`."""
         fields = list(request.metadata_field)
         if fields != ["signature_def"]:
@@ -78,7 +131,7 @@ class Endpoint:
             response.metadata["signature_def"].Pack(signatures)
             return response, f"{model.name}/{model.version} metadata"
 
-    def status(self, request: Any, deadline: float | None = None) -> Reply:
+    def status(self, request: Any) -> Reply:
         """`ModelService.GetModelStatus`."""
         name, version, label = wanted(request.model_spec)
         response = get_model_status_pb2.GetModelStatusResponse()
@@ -116,83 +169,69 @@ def too_long(size: int, limits: Limits) -> ServingError:
     )
 
 
-def _handler(method: Method, message: Any, title: str, catalog: Catalog) -> grpc.RpcMethodHandler:
-    limits = catalog.limits
+def _parsed(message: Any, body: bytes) -> Any:
+    try:
+        return message.FromString(body)
+    except DecodeError as error:
+        raise invalid(f"the request is not a {message.DESCRIPTOR.name}") from error
 
-    def handle(body: bytes, context: grpc.ServicerContext) -> bytes:
-        start = time.monotonic()
-        remaining = context.time_remaining()
-        deadline = start + min(limits.seconds if remaining is None else remaining, limits.seconds)
-        note, code, model = "-", Code.OK, ""
+
+def _refuse(call: Call, error: Exception) -> bool:
+    if not isinstance(error, ServingError):
+        log.error("gRPC %s failed", call.method, exc_info=error)
+        error = ServingError(Code.INTERNAL, "internal error; the server's log says more")
+    return call.refuse(error)
+
+
+def _at_once(method: Method, message: Any) -> Callable[[bytes, Call], None]:
+    """A method that answers on the thread that it is called on."""
+
+    def handle(body: bytes, call: Call) -> None:
         try:
-            try:
-                request = message.FromString(body)
-            except DecodeError as error:
-                raise invalid(f"the request is not a {message.DESCRIPTOR.name}") from error
-            model = request.model_spec.name
-            response, note = method(request, deadline)
-            answer = response.SerializeToString()
-            if len(answer) > limits.answer_bytes:
-                raise too_long(len(answer), limits)
-            return answer
-        except ServingError as error:
-            code, note = error.code, error.message
-        except Exception:
-            code, note = Code.INTERNAL, "internal error; the server's log says more"
-            log.exception("gRPC %s failed", title)
-        finally:
-            took = time.monotonic() - start
-            log.info("gRPC %s %s %.2f ms %s", title, code.name, 1e3 * took, note)
-            if title == "Predict":
-                catalog.count(model, code.name, "GRPC", took)
-        context.abort(grpc.StatusCode[code.name], note)
-        raise AssertionError("abort raises")
+            response, note = method(_parsed(message, body))
+            call.answer(response.SerializeToString(), note)
+        except Exception as error:
+            _refuse(call, error)
 
-    return grpc.unary_unary_rpc_method_handler(handle)
+    return handle
 
 
-def serve(catalog: Catalog, host: str, port: int, threads: int = 128) -> tuple[grpc.Server, int]:
+def serve(catalog: Catalog, host: str, port: int) -> Wire:
     """Starts the gRPC server.
 
     Args:
         catalog: the models.
         host: address to listen on.
         port: 0 for any that is free.
-        threads: requests under way at once.
-
-    Returns:
-        The server and its port.
     """
-    endpoint = Endpoint(catalog)
-    prediction = {
-        "Predict": _handler(endpoint.predict, messages.PredictRequest, "Predict", catalog),
-        "GetModelMetadata": _handler(
-            endpoint.metadata,
-            get_model_metadata_pb2.GetModelMetadataRequest,
-            "GetModelMetadata",
-            catalog,
+    endpoint, limits = Endpoint(catalog), catalog.limits
+    metadata = get_model_metadata_pb2.GetModelMetadataRequest
+    status = get_model_status_pb2.GetModelStatusRequest
+    methods = {
+        _PREDICT: endpoint.predict,
+        "/tensorflow.serving.PredictionService/GetModelMetadata": _at_once(
+            endpoint.metadata, metadata
         ),
+        "/tensorflow.serving.ModelService/GetModelStatus": _at_once(endpoint.status, status),
     }
-    models = {
-        "GetModelStatus": _handler(
-            endpoint.status, get_model_status_pb2.GetModelStatusRequest, "GetModelStatus", catalog
-        )
-    }
-    server = grpc.server(
-        futures.ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
-        options=[
-            ("grpc.max_receive_message_length", catalog.limits.request_bytes),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", 0),
-        ],
+
+    def handle(body: bytes, call: Call) -> None:
+        if len(body) <= _SMALL:
+            methods[call.method](body, call)
+        else:
+            catalog.pool.submit(methods[call.method], body, call)
+
+    def ended(call: Call, code: Code, note: str) -> None:
+        took, title = time.monotonic() - call.start, call.method.rpartition("/")[2]
+        log.info("gRPC %s %s %.2f ms %s", title, code.name, 1e3 * took, note)
+        if call.method == _PREDICT:
+            catalog.count(call.model, code.name, "GRPC", took)
+
+    endpoint.wire = Wire(
+        f"{host}:{port}",
+        dict.fromkeys(methods, handle),
+        ended,
+        limits.seconds,
+        limits.request_bytes,
     )
-    generic = grpc.method_handlers_generic_handler
-    server.add_generic_rpc_handlers(
-        [
-            generic("tensorflow.serving.PredictionService", prediction),
-            generic("tensorflow.serving.ModelService", models),
-        ]
-    )
-    bound = server.add_insecure_port(f"{host}:{port}")
-    server.start()
-    return server, bound
+    return endpoint.wire

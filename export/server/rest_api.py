@@ -9,7 +9,6 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent import futures
 from typing import Any
 from urllib.parse import unquote
 
@@ -45,13 +44,11 @@ class RestApi:
 
     Args:
         catalog: the models.
-        threads: requests under way at once.
     """
 
-    def __init__(self, catalog: Catalog, threads: int = 128):
+    def __init__(self, catalog: Catalog):
         self.catalog, self.limits = catalog, catalog.limits
         self._endpoint = grpc_api.Endpoint(catalog)
-        self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="rest")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, and writes one line to the log."""
@@ -124,25 +121,31 @@ class RestApi:
         if method == "POST" and (match := _POST.fullmatch(path)):
             if match[4].lower() != "predict":
                 raise ServingError(Code.UNIMPLEMENTED, f"{match[4]} is not served: use predict")
-            if len(body) <= _SMALL:
-                return await self._predict_small(match, body, deadline)
-            return await self._on_thread(self._predict, match, body, deadline)
+            return await self._predict(match, body, deadline)
         return await self._on_thread(self._look, method, path)
 
-    async def _on_thread(self, work: Callable[..., tuple[bytes, str]], *arguments: Any):
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+    async def _on_thread(self, work: Callable, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.catalog.pool, work, *arguments)
 
-    async def _predict_small(
-        self, match: re.Match, body: bytes, deadline: float
-    ) -> tuple[bytes, str]:
-        """As `_predict`, on the event loop: for little to read and write, a thread costs more."""
-        with self._asked(match, body) as (version, signature, document):
-            arrays, rows = json_tensors.arrays(document, signature)
-            outputs, batch = await version.run_from_loop(signature, arrays, deadline, self._pool)
-            note = _note(version, signature, batch)
+    async def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
+        """Runs a request; little is read and written on the event loop, more on a thread."""
+        little = len(body) <= _SMALL
+        document = (
+            json_tensors.parse(body) if little else await self._on_thread(json_tensors.parse, body)
+        )
+        with self._asked(match, document) as (version, signature):
+            read = json_tensors.arrays
+            given = (
+                read(document, signature)
+                if little
+                else await self._on_thread(read, document, signature)
+            )
+            arrays, rows = given
+            outputs, batch = await version.run_from_loop(signature, arrays, deadline)
+            note = f"{version.model.name}/{version.model.version}:{signature.name} batch={batch}"
             if sum(array.size for array in outputs.values()) <= _FEW:
                 return json_tensors.response(outputs, rows), note
-            return await self._on_thread(lambda: (json_tensors.response(outputs, rows), note))
+            return await self._on_thread(json_tensors.response, outputs, rows), note
 
     # -- on a thread of the pool ------------------------------------------------------------------
 
@@ -161,24 +164,15 @@ class RestApi:
         names = sorted(self.catalog.models)
         return json.dumps({"server": "lemn_tf embedded server", "models": names}).encode(), "about"
 
-    def _predict(self, match: re.Match, body: bytes, deadline: float) -> tuple[bytes, str]:
-        with self._asked(match, body) as (version, signature, document):
-            arrays, rows = json_tensors.arrays(document, signature)
-            outputs, batch = version.run(signature, arrays, deadline)
-            return json_tensors.response(outputs, rows), _note(version, signature, batch)
-
     @contextlib.contextmanager
-    def _asked(
-        self, match: re.Match, body: bytes
-    ) -> Iterator[tuple[Version, LoadedSignature, dict]]:
-        """What a request means: a version, which stays loaded meanwhile, a signature, and more."""
-        document = json_tensors.parse(body)
+    def _asked(self, match: re.Match, document: dict) -> Iterator[tuple[Version, LoadedSignature]]:
+        """What a request is for: a version, which stays loaded meanwhile, and a signature."""
         with self.catalog.lease(*_wanted(match)) as version:
             try:
                 signature = version.model.signature(json_tensors.signature_name(document))
             except ServingError as error:
                 raise invalid(error.message) from error
-            yield version, signature, document
+            yield version, signature
 
     def _metadata(self, match: re.Match) -> tuple[bytes, str]:
         request = get_model_metadata_pb2.GetModelMetadataRequest(
@@ -201,10 +195,6 @@ class RestApi:
             # TF Serving writes the code by name and leaves nothing out.
             status.setdefault("status", {"error_code": "OK", "error_message": ""})
         return json.dumps(content, indent=1).encode(), note
-
-
-def _note(version: Version, signature: LoadedSignature, batch: int) -> str:
-    return f"{version.model.name}/{version.model.version}:{signature.name} batch={batch}"
 
 
 def _wanted(match: re.Match) -> tuple[str, int | None, str]:

@@ -75,14 +75,18 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epochs", type=whole_number(1), default=6, help="of the policy, over all documents")
     taken = "take the trained reader, and its words, of a run or preset"
     add("--reader-from", metavar="RUN", help=taken)
+    further = "updates by which a reader that was taken learns on from these documents (default 0)"
+    add("--further", type=whole_number(0), default=0, help=further)
     add_minilm(parser)
+    who = "who sees MiniLM's vectors: the policy (of slots), the reader (of words), or both"
+    add("--minilm-for", choices=("policy", "reader", "both"), default="policy", help=who)
     add("--seed", type=whole_number(0), default=0, help="of everything random")
     add("--out", required=True, metavar="RUN", help="folder of the run")
 
 
 def add_minilm(parser: argparse._ActionsContainer) -> None:
     """The option for MiniLM's vectors."""
-    seen = "policies see MiniLM's vectors of slots too; folder to keep them in"
+    seen = "MiniLM's vectors are seen too; folder to keep them in"
     parser.add_argument("--minilm", metavar="DIR", help=seen)
 
 
@@ -108,6 +112,8 @@ def check_train(arguments: argparse.Namespace) -> None:
         raise ValueError("expected --embeddings F, or --reader-from RUN; got neither")
     else:
         there(arguments.embeddings)
+    if arguments.further and not arguments.reader_from:
+        raise ValueError("--further: expected --reader-from RUN, whose reader learns on")
     if arguments.minilm:
         place_for(arguments.minilm)
     if len(arguments.evidence) not in (1, len(arguments.qa)):

@@ -10,8 +10,11 @@ import argparse
 from collections.abc import Sequence
 
 from lemn_tf import runs
+from lemn_tf.commands import world
 from lemn_tf.commands.common import figure_for, folders, there, whole_number, whole_numbers
 from lemn_tf.files import room_for
+from lemn_tf.pipelines import documents
+from lemn_tf.pipelines.story_files import read_stories
 
 
 class Trace:
@@ -37,6 +40,9 @@ class Trace:
             raise ValueError("say what to make: --out F, --figure F, or --why ITEM")
         check_shown([arguments.run], arguments, arguments.out)
         figure_for(arguments.figure)
+        count = episodes_in(arguments)
+        if count is not None and (arguments.episode or 0) >= count:
+            raise ValueError(f"expected an episode 0 to {count - 1}, got {arguments.episode}")
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.seeing import figures, files
@@ -66,17 +72,17 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     what = "stories; questions about documents; maps of mazes; .npz of x and y for your own model"
     parser.add_argument("--data", metavar="F", help=what)
     parser.add_argument("--evidence", metavar="DIR", help="folder of the documents")
-    lengths = "I-Mazes to play without --data, such as 5,9"
+    lengths = "I-Mazes to play without --data, such as 5,9 (maze agents)"
     parser.add_argument("--lengths", type=whole_numbers(3), help=lengths)
 
 
 def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str | None) -> None:
-    """Raises unless the runs, their data and the folders for the outputs exist."""
+    """Raises unless the runs, their data or worlds, and the folders for the outputs exist."""
     for run in names:
         found = runs.about(run)
         if found.cls == "MemoryAgent":
-            raise ValueError(f"expected a maze agent or a model of streams; got {run}")
-        if found.cls != "Navigator" and arguments.data is None:
+            check_world(run, arguments)
+        elif found.cls != "Navigator" and arguments.data is None:
             raise ValueError(f"say which data to show {run} with: --data F")
         if found.cls != "Navigator" and arguments.lengths is not None:
             raise ValueError(f"lengths are for maze agents, and {run} is not one")
@@ -85,6 +91,32 @@ def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str 
     there(arguments.data)
     folders(arguments.evidence)
     room_for(*made)
+
+
+def check_world(run: str, arguments: argparse.Namespace) -> None:
+    """Raises unless it is known which Gymnasium world an agent is to be shown in."""
+    made = runs.config(run)
+    if arguments.data is not None:
+        raise ValueError(f"--data: {run} acts in {made.get('env', 'a world')}, and needs no file")
+    if "env" not in made:
+        raise ValueError(f"{run} does not say its world: expected the folder of its run")
+    world.check_modules(made["modules"])
+    if not made["modules"]:
+        world.check_world(made["env"])
+
+
+def episodes_in(arguments: argparse.Namespace) -> int | None:
+    """How many episodes there are, if the data says so without TensorFlow."""
+    found = runs.about(arguments.run)
+    if found.cls == "Navigator" and arguments.data is not None:
+        from lemn_tf.mazes import load_jsonl  # needs an extra
+
+        return 4 * len(load_jsonl(arguments.data))
+    if found.cls == "Navigator":
+        return 8 * len(arguments.lengths) if arguments.lengths else None
+    if found.documents:
+        return len(documents.read(arguments.data, arguments.evidence))
+    return len(read_stories(arguments.data)) if found.cls == "StreamReader" else None
 
 
 def subject_of(run: str, arguments: argparse.Namespace):

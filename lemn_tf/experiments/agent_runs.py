@@ -7,19 +7,18 @@ import json
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from lemn_tf import loop
 from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.recipe import WORLD_RECIPE, Recipe
 from lemn_tf.navigation.training import AgentTrainee
 from lemn_tf.seeing.boards import Board
+from lemn_tf.seeing.subjects import Subject
 
 VALIDATION_SEED, TEST_SEED = 10_000_019, 20_000_003
 """Seeds of the maps or episodes on which the best agent is chosen, and of those for the results; no
 training uses either."""
 PICTURED = 10
-"""Validations between two drawings of a walk for TensorBoard."""
+"""Validations between two looks into the memory for TensorBoard."""
 Show = Callable[[dict[str, Any]], None]
 """Called with every line of the history of a training."""
 
@@ -62,7 +61,7 @@ def run_training(
     settings: AgentSettings,
     run: loop.Run | None,
     show: Show,
-    walks: Callable[[], np.ndarray] | None = None,
+    subject: Subject | None = None,
 ) -> None:
     """Trains to the end, or goes on with a run.
 
@@ -71,17 +70,19 @@ def run_training(
         settings: how it was made.
         run: keeps the training, with the board for TensorBoard; None keeps nothing.
         show: is called with every line of the history.
-        walks: draws pictures of a walk for the board, `[K, H, W, 3]`.
+        subject: the agent in the world that it is validated in, for the board.
     """
     if run is None:
         loop.run_loop(trainee, None, show)
         return
-    board = Board(run.folder / "logs", settings.config())
+    measure = "return" if subject is not None and subject.rising else "error"
+    board = Board(run.folder / "logs", settings.config(), measure)
 
     def told(line: dict[str, Any]) -> None:
         board.scalars(line, line["frames"])
-        if walks and line["update"] // settings.recipe.validate_every % PICTURED == 1:
-            board.pictures("walks", walks(), line["frames"])
+        validations = line["update"] // settings.recipe.validate_every
+        if subject is not None and (validations % PICTURED == 1 or trainee.finished):
+            board.look(subject, line["frames"])
         show(line)
 
     loop.run_loop(trainee, run, told)

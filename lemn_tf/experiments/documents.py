@@ -48,11 +48,13 @@ class Settings:
         epochs: of the policy, over all documents.
         window: slots of a document that the policy learns from at a time; None for all of them.
         view: what the policy sees of a slot, see `WordReader`.
-        minilm: folder for the vectors of slots by MiniLM, which the policy then sees too.
+        minilm: folder for MiniLM's vectors.
+        minilm_for: who sees them: "policy" (of slots), "reader" (of words), or "both".
         weights: how often documents of each question file come, relative to the others.
         limit: read at most this many word vectors.
         cache: folder for encoded documents, so that texts are split and searched once only.
         reader_from: a run or preset whose trained reader, with its words, is taken.
+        further: updates by which that reader learns on from these documents; 0 leaves it as it is.
         seed: of everything random.
     """
 
@@ -69,10 +71,12 @@ class Settings:
     window: int | None = 60
     view: tuple[str, ...] = OWN
     minilm: str | None = None
+    minilm_for: str = "policy"
     weights: tuple[float, ...] | None = None
     limit: int | None = None
     cache: str | None = None
     reader_from: str | None = None
+    further: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -82,8 +86,21 @@ class Settings:
             raise ValueError(f"unknown recipe {self.recipe!r}; known are lemn, paper")
         if self.embeddings is None and self.reader_from is None:
             raise ValueError("expected word vectors, or a run or preset to take the reader from")
+        if self.further and (self.reader_from is None or self.recipe != "lemn"):
+            raise ValueError(
+                "only a reader that is taken from a run or preset learns further, by our recipe"
+            )
+        if self.minilm_for not in ("policy", "reader", "both"):
+            raise ValueError(
+                f"MiniLM's vectors are for policy, reader or both; got {self.minilm_for!r}"
+            )
         if self.minilm is not None and (self.recipe, self.reader) != ("lemn", "lite"):
-            raise ValueError("MiniLM's vectors are for policies over the lite reader by our recipe")
+            raise ValueError("MiniLM's vectors are for the lite reader and policies by our recipe")
+
+    @property
+    def reading(self) -> int:
+        """Updates of the reader by itself."""
+        return self.updates if self.reader_from is None else self.further
 
     @property
     def products(self) -> int:
@@ -162,14 +179,18 @@ def layout_of(settings: Settings) -> pipeline.Layout:
 def build(settings: Settings, data: Data) -> StreamReader:
     """A model with an untrained policy, and an untrained reader unless there is one to take."""
     keras.utils.set_random_seed(settings.seed)
-    view = settings.view if settings.minilm is None else (*settings.view, "sentence")
+    shown = settings.minilm_for if settings.minilm else ""
+    view = (*settings.view, "sentence") if shown in ("policy", "both") else settings.view
+    context = DIMENSIONS if shown in ("reader", "both") else 0
     known = WordList(data.words.vocabulary, data.words.buckets)
     known.set_idf(data.idf)
     reader = data.reader
     if reader is None:
-        reader = READERS[settings.reader](*data.table.shape)
+        known_of = {"context": context} if context else {}
+        reader = READERS[settings.reader](*data.table.shape, **known_of)
         reader.set_table(data.table)
-    reader = viewing(reader, view, settings.products)
+    before = settings.question_aware and "slot" in view
+    reader = viewing(reader, view, settings.products, before, context)
     return StreamReader(reader, settings.slots, settings.make_policy(), known)
 
 
@@ -179,14 +200,37 @@ def _widths(view: Sequence[str]) -> dict[str, int]:
     return {name: size if name in view else 0 for name, size in wide.items()}
 
 
-def viewing(reader: WordReader, view: Sequence[str], products: int = 0) -> WordReader:
-    """The same trained reader, with another view for policies."""
-    config = {**reader.get_config(), "view": tuple(view), "products": products, **_widths(view)}
+def viewing(
+    reader: WordReader,
+    view: Sequence[str],
+    products: int = 0,
+    before: bool = False,
+    context: int = 0,
+) -> WordReader:
+    """The same trained reader, with another view for policies.
+
+    Args:
+        reader: the reader.
+        view, products, before: see `WordReader`.
+        context: what words are described by, if the reader was not given it before: it then has no
+            say until the reader learns on.
+    """
+    own: dict[str, Any] = {
+        "view": tuple(view),
+        "products": products,
+        "before": before,
+        **_widths(view),
+    }
+    own["context"] = context or reader.context_width
+    config = {**reader.get_config(), **own}
     made = type(reader).from_config(config)
     given = _named(reader)
     for name, weight in _named(made).items():
         if name in given and given[name].shape == weight.shape:
             weight.assign(given[name])
+        elif name in ("mix/kernel", "join/kernel"):  # their last rows are for what is new
+            known = given[name].numpy()
+            weight.assign(np.pad(known, [(0, weight.shape[0] - len(known)), (0, 0)]))
     return made
 
 

@@ -58,25 +58,50 @@ class Evidence:
         return len(self.vectors)
 
 
-def with_arrival(batch: dict) -> dict:
-    """A batch of `pipelines.spans` whose items have `slot`, see `arrival`."""
-    return {**batch, "items": {**batch["items"], "slot": arrival(batch["items"])}}
+def with_arrival(batch: dict, before: bool = False) -> dict:
+    """A batch of `pipelines.spans` whose items have `slot`, see `arrival`.
+
+    Args:
+        batch: the batch.
+        before: whether they have the stems of the slot `before` each, too.
+    """
+    items = {**batch["items"], "slot": arrival(batch["items"], batch["paragraph"])}
+    if before:
+        items["before"] = tf.pad(items["stem"], [[0, 0], [1, 0], [0, 0]])[:, :-1]
+    return {**batch, "items": items}
 
 
 def with_context(
     data: tf.data.Dataset, reader: WordReader, collection: Collection, context: Store | None
 ) -> Iterator[dict]:
-    """The batches of a dataset, with the vectors that the reader's view needs of each slot."""
-    if not reader.sentence:
+    """The batches of a dataset, with the vectors of a language model that the reader needs."""
+    if not (reader.sentence or reader.context_width):
         yield from data
         return
     if context is None:
         raise ValueError(
-            "this model sees MiniLM's vectors of slots: expected a folder for them (--minilm DIR)"
+            "this model sees MiniLM's vectors: expected a folder for them (--minilm DIR)"
         )
     for batch in data:
-        vectors = context.of_batch(batch, collection)
-        yield {**batch, "items": {**batch["items"], "sentence": vectors}}
+        items, questions = dict(batch["items"]), dict(batch["questions"])
+        if reader.sentence:
+            items["sentence"] = context.of_batch(batch, collection)
+        if reader.context_width:
+            items["context"], questions["context"] = context.context_of(batch, collection)
+        yield {**batch, "items": items, "questions": questions}
+
+
+def spec_with_context(spec: dict, reader: WordReader) -> dict:
+    """Nest of `tf.TensorSpec`: batches like these, as `with_context` gives them."""
+    items, questions = dict(spec["items"]), dict(spec["questions"])
+    if reader.sentence:
+        shape = [*items["words"].shape[:2], reader.sentence]
+        items["sentence"] = tf.TensorSpec(shape, tf.float32)
+    if reader.context_width:
+        for texts in (items, questions):
+            shape = [*texts["words"].shape, reader.context_width]
+            texts["context"] = tf.TensorSpec(shape, tf.float32)
+    return {**spec, "items": items, "questions": questions}
 
 
 def gather(

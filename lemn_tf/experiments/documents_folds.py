@@ -15,7 +15,7 @@ import numpy as np
 
 from lemn_tf.experiments.documents_evidence import Evidence
 from lemn_tf.experiments.documents_policy import ridge_weights, share_of, size_of
-from lemn_tf.experiments.documents_words import OWN
+from lemn_tf.experiments.documents_words import OWN, PARAGRAPH
 from lemn_tf.readers.standards import Standards
 
 FOLDS = 5
@@ -51,6 +51,7 @@ VARIANTS = {
     "and what is known on arrival": Variant(("hand", "slot")),
     "word vectors alone": Variant(("words",)),
     "all of them": Variant(OWN),
+    "all but the place in the paragraph": Variant(OWN, 0, lambda x: x[:, :-PARAGRAPH]),
     "all, and those of the slot before": Variant(OWN, 0, lambda x: np.hstack([x, _before(x)])),
     "all, against their mean so far": Variant(OWN, 0, lambda x: np.hstack([x, x - _so_far(x)])),
     "all, and products of 8 main directions": Variant(OWN, 8),

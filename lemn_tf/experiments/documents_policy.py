@@ -7,6 +7,7 @@ memory to a question is the probability of the right answer, plus 1 if a right s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -149,7 +150,9 @@ def by_question(documents: Sequence[Evidence], like: Sequence[Evidence]) -> list
     for document in documents:
         for q in range(len(document.questions)):
             pair = np.stack([document.best[q], document.total[q]], axis=-1)
-            extra = [(pair - mean) / scale, document.shared[q][:, None]]
+            shared = document.shared[q]
+            before = np.concatenate([[0.0], shared[:-1]])
+            extra = [(pair - mean) / scale, np.stack([before, shared], axis=-1)]
             vectors = np.concatenate([document.vectors, *extra], axis=-1).astype(np.float32)
             rows.append(replace(asked(document, slice(q, q + 1)), vectors=vectors))
     return rows
@@ -289,7 +292,10 @@ def train(
         for name, leaf in example.items()
     }
     data = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    trainer.fit(data, verbose=0, shuffle=False)
+    with warnings.catch_warnings():
+        # How many windows have a question is known only when they are cut; Keras wants it before.
+        warnings.filterwarnings("ignore", message="Your input ran out of data")
+        trainer.fit(data, verbose=0, shuffle=False)
     return trainer
 
 

@@ -11,7 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf.episode import by_question
-from lemn_tf.experiments.documents_evidence import with_arrival, with_context
+from lemn_tf.experiments.documents_evidence import (
+    spec_with_context,
+    with_arrival,
+    with_context,
+)
 from lemn_tf.experiments.documents_words import words_of
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
@@ -74,7 +78,8 @@ class Reading:
         # An answer is in memory however long it is, if it lies within a slot.
         layout = pipeline.Layout(slot_words=self.reader.words, longest=self.reader.words)
         data = pipeline.dataset(collection, words, batch_size, layout, idf=idf)
-        self.data = data.map(with_arrival) if self.reader.slot else data
+        known = functools.partial(with_arrival, before=self.reader.before)
+        self.data = data.map(known) if self.reader.slot else data
         self.context = context
         self._held: list[tuple[Batch, tf.Tensor]] = []
 
@@ -120,11 +125,7 @@ class Reading:
     @functools.cached_property
     def _spec(self) -> Batch:
         """Nest of `tf.TensorSpec`: a batch."""
-        spec, wide = self.data.element_spec, self.reader.sentence
-        if not wide:
-            return spec
-        vectors = tf.TensorSpec([*spec["items"]["words"].shape[:2], wide], tf.float32)
-        return {**spec, "items": {**spec["items"], "sentence": vectors}}
+        return spec_with_context(self.data.element_spec, self.reader)
 
     @functools.cached_property
     def _encode(self) -> Any:

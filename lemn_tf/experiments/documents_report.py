@@ -95,6 +95,7 @@ def _untrained(rows: _Rows) -> Plan:
         yield f"{slots:g}-bound", part(rows.bound, slots)
         for rule in table.RULES:
             yield f"{slots:g}-{rule}", part(rows.rule, rule, slots)
+        yield f"{slots:g}-{table.OPENING}", part(rows.opening, slots)
         yield f"{slots:g}-folds", part(rows.folds, slots)
         for tag, view in rows.views.items():
             yield f"{slots:g}-{tag}linear", part(rows.begun, slots, True, view)
@@ -148,6 +149,9 @@ class _Rows:
     def rule(self, rule, slots):
         return self._scored(table.rule(self.dev, rule, slots))
 
+    def opening(self, slots):
+        return self._scored(table.opening(self.dev, slots))
+
     def begun(self, slots, linear, view=OWN):
         """As policies begin: by the regression alone, or ST-LEMN at random without it."""
         keras.utils.set_random_seed(0)
@@ -168,7 +172,7 @@ class _Rows:
 
     def aware(self, policy, seed):
         keras.utils.set_random_seed(seed)
-        train = self.side("train", True, table.AWARE_DOCUMENTS)
+        train = self.side("train", True, table.AWARE_QUESTIONS)
         return self._scored(
             table.aware(
                 train, self.dev, policy, 10, seed, epochs=AWARE_EPOCHS, rate=table.AWARE_RATE
@@ -229,14 +233,15 @@ def _whole(found: dict[str, Any], name: str) -> str:
 def _table(found: dict[str, Any], name: str, slots: float) -> str:
     tag = f"{name}-{slots:g}-"
     rows = {key.removeprefix(tag): value for key, value in found.items() if key.startswith(tag)}
-    known = [key for key in rows if key in table.RULES]
+    rules = [*table.RULES, table.OPENING]
+    known = [key for key in rows if key in rules]
     if not known:
         return ""
     best = max(known, key=lambda key: rows[key]["in_memory"])
     size = f"{slots} slots" if slots >= 1 else f"{slots:.0%} of the slots"
     lines = [f"### {size}\n", f"| keeper | EM | F1 | in memory % | ahead of {best} |"]
     lines.append("|---|---|---|---|---|")
-    order = [*table.RULES, *sorted(key for key in rows if key not in table.RULES)]
+    order = [*rules, *sorted(key for key in rows if key not in rules)]
     for key in order:
         row = rows.get(key)
         if row is None or "documents" not in row:

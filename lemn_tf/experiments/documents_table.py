@@ -19,7 +19,7 @@ from lemn_tf.experiments import triviaqa_scoring as official
 from lemn_tf.experiments.cells import CellTable
 from lemn_tf.experiments.documents import PRODUCTS, viewing
 from lemn_tf.experiments.documents_evidence import Evidence
-from lemn_tf.experiments.documents_words import OWN, words_of
+from lemn_tf.experiments.documents_words import OWN, PARAGRAPH, words_of
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
@@ -35,11 +35,13 @@ RULES = {
     "salient-first": "lexical",
 }
 """Rules that do not know the question, and what they see of a slot."""
+OPENING = "opening"
+"""The rule that keeps what paragraphs begin with; not a policy by itself."""
 AWARE = {"overlap": "shared", "best-span": "best"}
 """Rules that know the question, and what they go by: `Evidence`'s field of that name."""
-AWARE_DOCUMENTS = 100
-"""Training documents that policies which know the question learn from: every question of one is a
-stream of its own, and has to be read with every slot."""
+AWARE_QUESTIONS = 2900
+"""About how many training questions policies that know the question learn from: each is a stream of
+its own, and has to be read with every slot."""
 AWARE_RATE = 1e-3
 """Learning rate of policies that know the question: their data tells them more."""
 LEARNED = ("im-lemn", "s-lemn", "st-lemn")
@@ -93,7 +95,7 @@ def read_side(
         folder: of the set.
         name: of the side.
         read: see `evidence.gather`.
-        most: take at most this many documents, evenly spread over the file.
+        most: take documents, evenly spread over the file, with about this many questions.
         context: where MiniLM's vectors of slots are, if they are wanted too.
     """
     words, idf = words_of(model)
@@ -107,10 +109,12 @@ def read_side(
 
 
 def spread(collection: files.Collection, most: int | None) -> files.Collection:
-    """A limited number of the documents, evenly spread; None for all."""
-    if most is None or most >= len(collection):
+    """Documents with about so many questions, evenly spread; None for all."""
+    asked = sum(len(entry.questions) for entry in collection.entries)
+    if most is None or most >= asked:
         return collection
-    chosen = np.linspace(0, len(collection) - 1, most).round().astype(int)
+    count = max(1, round(len(collection) * most / asked))
+    chosen = np.linspace(0, len(collection) - 1, count).round().astype(int)
     return dataclasses.replace(collection, entries=tuple(collection.entries[i] for i in chosen))
 
 
@@ -172,6 +176,14 @@ def rule(side: Side, name: str, slots: float) -> list[np.ndarray]:
     width = getattr(side.documents[0], RULES[name]).shape[-1]
     memory = policies.make(name, width, max(1, int(slots)))
     return policies.kept_by(memory, side.documents, slots, RULES[name])
+
+
+def opening(side: Side, slots: float) -> list[np.ndarray]:
+    """The slots that end nearest to the beginning of their paragraph, of those the earliest."""
+    far = side.parts["slot"].stop - PARAGRAPH + 4  # see `documents_words._in_paragraph`
+    order = [np.argsort(document.vectors[:, far], kind="stable") for document in side.documents]
+    kept = zip(order, side.documents, strict=True)
+    return [np.sort(ids[: policies.size_of(document, slots)]) for ids, document in kept]
 
 
 def holding(side: Side, slots: int, seed: int = 0) -> dict[str, list[float]]:

@@ -46,9 +46,9 @@ class Passages(TextReader):
         self.known: Any = model.vocabulary
         if not isinstance(model.reader, SpanReader):
             raise ValueError(f"expected a reader of spans; got {type(model.reader).__name__}")
-        if model.reader.sentence:
+        if model.reader.sentence or model.reader.context_width:
             raise ValueError(
-                "this model's policy sees MiniLM's vectors, which are made of whole files before "
+                "this model sees MiniLM's vectors, which are made of whole files before "
                 "they are read: it cannot be given text as it comes, use lemn evaluate"
             )
         super().__init__(model, text_limit)
@@ -68,15 +68,18 @@ class Passages(TextReader):
             spec["arrival"] = tf.TensorSpec([self.model.reader.slot], tf.float32)
         if self.aware:
             spec["asked"] = tf.TensorSpec([], tf.string)
+        if self.model.reader.before:
+            spec["before"] = tf.TensorSpec([self.length], tf.int32)
         return spec
 
     @property
     def stream(self) -> dict[str, tf.TensorSpec] | tuple:
-        return (
-            {"stems": tf.TensorSpec([tokens.IDF // BITS], tf.int32)}
-            if self.model.reader.slot
-            else ()
-        )
+        if not self.model.reader.slot:
+            return ()
+        spec = {"stems": tf.TensorSpec([tokens.IDF // BITS], tf.int32)}
+        if self.model.reader.before:
+            spec["last"] = tf.TensorSpec([self.length], tf.int32)
+        return spec
 
     @property
     def _idf(self) -> tf.Tensor:
@@ -86,7 +89,7 @@ class Passages(TextReader):
 
     def take(self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None = None) -> Taken:
         """Texts `[B, T]` of any length as slots `[B, T']`; each text begins a new one."""
-        raw, starts, mask = self._cut(texts)
+        raw, starts, paragraph, mask = self._cut(texts)
         text = tf.strings.strip(tf.strings.reduce_join(raw, axis=-1, separator=" "))
         text = tf.strings.substr(text, 0, self.text_limit, unit="UTF8_CHAR")
         entries = {"text": text, "starts": starts}
@@ -94,17 +97,24 @@ class Passages(TextReader):
         if self.model.reader.slot:
             described = tokens.encode(raw, self.words, self._idf, starts)
             seen = _unpacked(stream["stems"])
-            entries["arrival"] = arrival(described, seen, state.clock)
+            known = arrival(described, paragraph, seen, state.clock)
+            entries["arrival"] = known[..., : self.model.reader.slot]
             stream = {"stems": _packed(seen | _marked(described))}
+            if self.model.reader.before:
+                stems = tf.concat([state.stream["last"][:, None], described["stem"]], axis=1)
+                entries["before"] = stems[:, :-1]
+                count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
+                stream["last"] = tf.gather(stems, count, batch_dims=1)
         if self.aware:
             known = self._asked(texts, asked)
             entries["asked"] = tf.broadcast_to(known[:, None], tf.shape(text))
         return Taken(entries, mask, stream)
 
-    def _cut(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Words and sentence starts `[B, T', L]`, and which slots there are `[B, T']`."""
+    def _cut(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Words, sentence starts, words of the paragraph before, `[B, T', L]` each, and which slots
+        there are, `[B, T']`."""
         rows, length = tf.shape(texts)[0], self.length
-        words, starts = tokens.split(tf.reshape(texts, [-1]))
+        words, starts, before = tokens.split(tf.reshape(texts, [-1]))
         longest = tf.cast(tf.maximum(words.bounding_shape()[1], 1), tf.int32)
         pieces = -(-longest // length)
         shape = [tf.size(texts), pieces * length]
@@ -113,12 +123,12 @@ class Passages(TextReader):
             whole = ragged.to_tensor(fill, shape=shape)
             return tf.reshape(whole, [rows, tf.shape(texts)[1] * pieces, length])
 
-        raw, begins = laid(words, ""), laid(starts, False)
+        raw, begins, before = laid(words, ""), laid(starts, False), laid(before, 0)
         mask = raw[..., 0] != ""
         order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
         most = tf.maximum(tf.reduce_max(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)), 1)
         order = order[:, :most]
-        return tuple(tf.gather(x, order, batch_dims=1) for x in (raw, begins, mask))
+        return tuple(tf.gather(x, order, batch_dims=1) for x in (raw, begins, before, mask))
 
     def _asked(self, texts: tf.Tensor, asked: tf.Tensor | None) -> tf.Tensor:
         if asked is None:
@@ -138,6 +148,8 @@ class Passages(TextReader):
         found: dict[str, Any] = tokens.encode(raw, self.words, self._idf, entries["starts"])
         if "arrival" in entries:
             found["slot"] = entries["arrival"]
+        if "before" in entries:
+            found["before"] = entries["before"]
         if "asked" in entries:
             found["asked"] = self._question(entries["asked"])
         return found
@@ -152,7 +164,7 @@ class Passages(TextReader):
         its first and last word there.
         """
         reader = self.model.reader
-        entries = {name: leaf for name, leaf in state.entries.items() if name != "asked"}
+        entries = {k: leaf for k, leaf in state.entries.items() if k not in ("asked", "before")}
         codes = reader.encode(self._described(entries))
         said = reader.read(reader.ask(self._question(questions)), codes, state.ids)
         best = reader.best(said)
@@ -171,7 +183,7 @@ class Passages(TextReader):
 
     def unknown(self, text: str) -> list[str]:
         """The words of a text that have no vector of their own."""
-        raw, _ = tokens.split(tf.constant([text]))
+        raw, *_ = tokens.split(tf.constant([text]))
         _, word, _ = tokens.strip(raw.values)
         lower = tf.strings.lower(word, encoding="utf-8")
         told = tf.boolean_mask(lower, self.words(lower) > self.words.known).numpy()

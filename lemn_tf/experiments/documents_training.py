@@ -21,8 +21,9 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
+from lemn_tf.experiments.documents_board import BoardedRun
 from lemn_tf.experiments.documents_table import (
-    AWARE_DOCUMENTS,
+    AWARE_QUESTIONS,
     AWARE_RATE,
     AWARE_RIDGE,
     RIDGE,
@@ -36,6 +37,9 @@ from lemn_tf.pipelines import records
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.readers import LiteReader
 
+FURTHER_RATE = 1e-3
+"""Learning rate of a reader that has learned before: half of what one begins with."""
+
 
 def train(
     settings: documents.Settings, out: str | os.PathLike, told: Told = lambda text: None
@@ -48,7 +52,7 @@ def train(
         told: called with lines to show.
     """
     data = documents.load(settings, told)  # before anything is written
-    run = loop.Run(out, json.loads(json.dumps(dataclasses.asdict(settings))))
+    run = BoardedRun(out, json.loads(json.dumps(dataclasses.asdict(settings))))
     model = documents.build(settings, data)
     if settings.recipe == "paper":
         _train_jointly(model, settings, data, run, told)
@@ -68,24 +72,26 @@ def _train_reader(reader, settings, data, run, told) -> None:
         documents.load_weights(reader, saved)
         told(f"reader: taken from {saved}")
         return
-    if data.reader is not None:
+    updates = settings.reading
+    if not updates:
         return
     trainer = reading.SpanTrainer(reader)
     # To compile takes a minute, which a short training would not win back.
-    fast = settings.updates >= 500 and isinstance(reader, LiteReader)
-    trainer.compile(reading.optimizer(2e-3, settings.updates), jit_compile=fast)
+    fast = updates >= 500 and isinstance(reader, LiteReader)
+    rate = FURTHER_RATE if settings.further else 2e-3
+    trainer.compile(reading.optimizer(rate, updates), jit_compile=fast)
     trainer.optimizer.build(reader.trainable_variables)
-    each = max(1, settings.updates // 20)
+    each = max(1, updates // 20)
     kept = [*reader.trainable_variables, reader.seeds.state, *trainer.optimizer.variables]
     saver = _Saver(kept, run)
     done = saver.restored() * each
     # All in one fit: Keras puts the averaged weights in the place of the others when one ends.
-    if done < settings.updates:
+    if done < updates:
         trainer.fit(
-            _memories(settings, data, done).take(settings.updates - done),
+            _memories(reader, settings, data, done).take(updates - done),
             steps_per_epoch=each,
             initial_epoch=done // each,
-            epochs=-(-settings.updates // each),
+            epochs=-(-updates // each),
             callbacks=[saver, _Shown("reader", run, told)],
             shuffle=False,
             verbose=0,
@@ -94,12 +100,25 @@ def _train_reader(reader, settings, data, run, told) -> None:
     documents.save_weights(reader, saved)
 
 
-def _memories(settings: documents.Settings, data: documents.Data, start: int) -> tf.data.Dataset:
+def _known(batches: tf.data.Dataset, reader, settings, data) -> tf.data.Dataset:
+    """Batches with the vectors of a language model that a reader needs."""
+    if not reader.context_width:
+        return batches
+    store = Store(settings.minilm)
+    return tf.data.Dataset.from_generator(
+        lambda: evidence.with_context(batches, reader, data.collection, store),
+        output_signature=evidence.spec_with_context(batches.element_spec, reader),
+    )
+
+
+def _memories(
+    reader, settings: documents.Settings, data: documents.Data, start: int
+) -> tf.data.Dataset:
     """Batches to train a reader with, from one update on: random memories, then hard ones."""
-    half, size = settings.updates // 2, min(settings.slots, reading.SLOTS)
+    half, size = settings.reading // 2, min(settings.slots, reading.SLOTS)
 
     def part(begin: int, hard: float) -> tf.data.Dataset:
-        batches = training_batches(settings, data, begin)
+        batches = _known(training_batches(settings, data, begin), reader, settings, data)
         return reading.with_memories(batches, size, hard, settings.seed, begin)
 
     hard = part(max(start, half), reading.HARD)
@@ -123,7 +142,9 @@ def training_batches(
         drop_remainder=True,
         start=start,
     )
-    return batches.map(evidence.with_arrival) if "slot" in settings.view else batches
+    if "slot" not in settings.view:
+        return batches
+    return batches.map(functools.partial(evidence.with_arrival, before=settings.question_aware))
 
 
 class _Shown(keras.callbacks.Callback):
@@ -172,7 +193,7 @@ def _train_policy(model, settings, data, run, told) -> None:
         _train_behind(model, settings, data, run, told)
         return
     aware = settings.question_aware
-    collection = spread(data.collection, AWARE_DOCUMENTS if aware else None)
+    collection = spread(data.collection, AWARE_QUESTIONS if aware else None)
     store = None if settings.minilm is None else Store(settings.minilm)
     seen = evidence.gather(
         model.reader, collection, data.words, data.idf, read=aware, context=store

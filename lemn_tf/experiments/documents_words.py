@@ -17,8 +17,10 @@ from lemn_tf.wordlist import WordList
 
 OWN = ("hand", "words", "slot")
 """What policies see of a slot, see `WordReader`; with MiniLM's vectors they see `sentence` too."""
-ARRIVAL = 8
-"""The width of what `arrival` says of a slot."""
+PARAGRAPH = 6
+"""How many numbers say where in its paragraph a slot stands."""
+ARRIVAL = 8 + PARAGRAPH
+"""The width of what `arrival` says of a slot; the place in the paragraph comes last."""
 
 
 def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:
@@ -33,15 +35,20 @@ def words_of(model: StreamReader) -> tuple[Words, np.ndarray]:
 
 
 def arrival(
-    items: dict[str, tf.Tensor], seen: tf.Tensor | None = None, clock: Any = 0
+    items: dict[str, tf.Tensor],
+    paragraph: tf.Tensor,
+    seen: tf.Tensor | None = None,
+    clock: Any = 0,
 ) -> tf.Tensor:
     """What is known of each slot when it arrives, beyond its words: `[B, T, ARRIVAL]`.
 
-    Its position, and how many of its stems the document had not had before: of all, weighted by
-    idf, of words with a capital letter or a digit. Nothing here depends on what comes later.
+    Its position in the document and in its paragraph, and how many of its stems the document had
+    not had before: of all, weighted by idf, of words with a capital letter or a digit. Nothing here
+    depends on what comes later.
 
     Args:
         items: the slots, see `lemn_tf.pipelines.spans`.
+        paragraph: `[B, T, L]`, how many words of its paragraph come before each word.
         seen: `[B, IDF]` bool, the stems of the document before these slots; None for none.
         clock: how many slots came before, a number or `[B]`.
     """
@@ -68,7 +75,25 @@ def arrival(
         share(rare),
         tf.minimum(place / 100.0, 3.0),
     ]
-    return tf.stack(parts, axis=-1)
+    return tf.concat([tf.stack(parts, axis=-1), _in_paragraph(paragraph, live)], axis=-1)
+
+
+def _in_paragraph(before: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
+    """Where in a paragraph slots stand, `[B, T, PARAGRAPH]`; see `arrival`."""
+    before = tf.cast(before, tf.float32)
+    there = tf.reduce_any(live, axis=-1)
+    least = tf.where(there, tf.reduce_min(tf.where(live, before, np.inf), axis=-1), 0.0)
+    ends = tf.reduce_sum(tf.cast(live, tf.int32), axis=-1) - 1
+    last = tf.gather(before, tf.maximum(ends, 0), batch_dims=2)
+    parts = [
+        tf.cast(least == 0, tf.float32),  # a paragraph begins here
+        tf.math.log1p(least),
+        tf.cast(before[..., 0] < 20, tf.float32),
+        tf.cast(last < 20, tf.float32),
+        tf.math.log1p(last),
+        tf.cast(before[..., 0] < 40, tf.float32),
+    ]
+    return tf.stack(parts, axis=-1) * tf.cast(there, tf.float32)[..., None]
 
 
 def _first(stems: tf.Tensor, live: tf.Tensor, seen: tf.Tensor | None) -> tf.Tensor:

@@ -28,11 +28,14 @@ from lemn_tf.navigation.learning import Learner
 from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import AGENT_RECIPES, READERS, SLOTS, Recipe
 from lemn_tf.navigation.training import AgentTrainee
-from lemn_tf.navigation.video import episode, pictures
 from lemn_tf.pipelines.frames import Course, cut, updates
+from lemn_tf.seeing.subjects_mazes import MazeSubject
 
 VALIDATION_LENGTHS = (5, 7, 9, 12, 18, 28, 60)
 """I-Mazes to choose the best agent on: the training lengths, and others that no test has."""
+
+SHOWN = 50
+"""Of the validation maps, at most so many are for TensorBoard's comparison with rules."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,15 +276,10 @@ def train_agent(
     world = settings.validation_world()
     validate = Evaluator(model, world, jit_compile=False)
     trainee = AgentTrainee(learner, Updates(learner, supply), lambda: validate().summary())
-    agent_runs.run_training(trainee, settings, run, show, lambda: walks(model, world))
+    count = len(world.mazes)
+    some = world if count <= SHOWN else build(world.mazes[:: -(-count // SHOWN)])
+    agent_runs.run_training(trainee, settings, run, show, MazeSubject(model, some))
     return model
-
-
-def walks(model: Navigator, world: World, count: int = 3) -> np.ndarray:
-    """Pictures of one walk, its first steps to its last: view, map, memory, attention and drops."""
-    shown = pictures(episode(model, world, 0, 0), world, 0)
-    chosen = np.linspace(min(model.memory.slots, len(shown) - 1), len(shown) - 1, count).astype(int)
-    return np.stack([np.asarray(shown[t]) for t in chosen])
 
 
 def exam_world(

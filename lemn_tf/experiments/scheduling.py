@@ -9,8 +9,10 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +21,25 @@ MODULE = "lemn_tf.cli"
 """The module that is run as `lemn`."""
 LEMN = (sys.executable, "-m", MODULE)
 """How a process of `lemn` is started."""
+
+
+FOLLOWS = "LEMN_FOLLOWS"
+"""The environment variable that tells a job to end with the process that started it."""
+
+
+def follow() -> None:
+    """If this process is a job, it is told to stop when the one that started it is gone.
+
+    That one need not do anything, so it may also have been killed: a pipe that it holds closes.
+    """
+    if os.environ.pop(FOLLOWS, None) is None:
+        return
+
+    def wait() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 class Job(NamedTuple):
@@ -79,13 +100,15 @@ class Processes(Scheduler):
 
     def __init__(self, jobs: int, programs: Path):
         self.width = self.queue = jobs
-        self._environment = {**os.environ, **variables(programs, jobs > 1)}
+        self._environment = {**os.environ, **variables(programs, jobs > 1), FOLLOWS: "yes"}
         self._running: dict[str, subprocess.Popen] = {}
 
     def start(self, job: Job) -> None:
         with open(job.log, "ab") as file:
             command = [*LEMN, *job.arguments]
-            process = subprocess.Popen(command, stdout=file, stderr=file, env=self._environment)
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=file, stderr=file, env=self._environment
+            )
         self._running[job.name] = process
 
     def ended(self) -> dict[str, bool]:

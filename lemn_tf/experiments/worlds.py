@@ -17,6 +17,7 @@ from lemn_tf.experiments.agent_runs import TEST_SEED, VALIDATION_SEED, AgentSett
 from lemn_tf.navigation import observations, worlds
 from lemn_tf.navigation.agent import MemoryAgent
 from lemn_tf.navigation.training import AgentTrainee
+from lemn_tf.seeing.subjects_worlds import WorldSubject
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,14 @@ def train_world(
 
     trainee = AgentTrainee(learner, update, validate, rank=("return",))
     run = None if out is None else loop.Run(out, settings.config())
-    agent_runs.run_training(trainee, settings, run, show)
+    shown = WorldSubject(
+        agent,
+        settings.env,
+        longest=settings.longest,
+        episodes=settings.validation,
+        seed=VALIDATION_SEED,
+    )
+    agent_runs.run_training(trainee, settings, run, show, shown)
     return agent
 
 

@@ -327,10 +327,20 @@ class MemoryAgent(keras.Model):
         other = type(self).from_config({**self.get_config(), "slots": slots, "policy": policy})
         if other.learns:
             raise ValueError(f"{policy} is learned: expected a rule to put in its place")
+        other.take_after(self)
+        return other
+
+    def take_after(self, other: MemoryAgent) -> None:
+        """Takes over the weights of an agent that differs in policy or slots only.
+
+        Those of the policy come along if it is the same.
+        """
+        if self.memory.policy.name == other.memory.policy.name:
+            self.set_weights(other.get_weights())
+            return
         for name in ("reader", "critic", "when", "past"):
             if getattr(self, name) is not None:
-                getattr(other, name).set_weights(getattr(self, name).get_weights())
-        return other
+                getattr(self, name).set_weights(getattr(other, name).get_weights())
 
     def _copy(self, **changes: Any) -> MemoryAgent:
         other = type(self).from_config({**self.get_config(), **changes})

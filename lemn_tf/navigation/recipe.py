@@ -88,12 +88,13 @@ class Recipe:
 
     def further(self) -> Recipe:
         """How an agent trained by this recipe goes on: as it ended, without guidance, in smaller
-        steps from more episodes each."""
+        steps from more episodes each, on fewer maps, whose frames take most of the time."""
         entropy = self.entropy if self.final_entropy is None else self.final_entropy
         return dataclasses.replace(
             self,
             frames=3_000_000,
             episodes=64,
+            maps=None if self.maps is None else 4,
             learning_rate=3e-4,
             final_rate=0.1,
             entropy=entropy,

@@ -25,7 +25,9 @@ class LiteReader(WordReader):
         p = softmax over all spans of all slots
 
     The matches of a word are: it is in the question; its stem is; the same times its idf; its idf;
-    and how much of the question's idf the slot holds. Slots meet in the softmax only, so hindsight
+    and how much of the question's idf the slot holds. With `context` m, what a language model makes
+    of each word, m is seen beside the word vector, s_ij gains v . (m_i m_j), and there are three
+    more matches, see `alike`. Slots meet in the softmax only, so hindsight
     credit needs no second reading (`spans.flipped`).
 
     Args:
@@ -63,10 +65,14 @@ class LiteReader(WordReader):
         self.ends = keras.layers.Dense(2, name="ends")
         self.bilinear = keras.layers.Dense(2 * both, use_bias=False, name="bilinear")
         self.lengths = self.add_weight(shape=(longest,), initializer="zeros", name="lengths")
+        if self.context_width:
+            self.alike = self.add_weight(
+                shape=(self.context_width,), initializer="zeros", name="alike"
+            )
         self.mix.build((None, self.described))
         self.context.build((None, None, both))
         self.pool.build((None, both))
-        self.join.build((None, 3 * both + 5))
+        self.join.build((None, 3 * both + (8 if self.context_width else 5)))
         self.model.build((None, None, both))
         self.ends.build((None, both))
         self.bilinear.build((None, both))
@@ -97,10 +103,15 @@ class LiteReader(WordReader):
         # Not einsum: with oneDNN it writes out of bounds if a dimension of h is 1.
         s += tf.tensordot(h, wh, 1)[..., None]
         s += tf.tensordot(u, wu, 1)[..., None, None, :]
+        found = matches(text, asked)
+        if self.context_width:
+            weighed = text.context * tf.cast(self.alike, h.dtype)
+            s += tf.einsum("...mld,...jd->...mlj", weighed, asked.context)
+            found = tf.concat([found, alike(text, asked)], axis=-1)
         c = tf.einsum("...mlj,...jd->...mld", masked_softmax(s, told), u)
         h = tf.broadcast_to(h, tf.shape(c))
         g = dropped(tf.concat([h, c, h * c], axis=-1), self.dropout, training, self.seeds)
-        g = self.join(tf.concat([g, tf.cast(matches(text, asked), h.dtype)], axis=-1))
+        g = self.join(tf.concat([g, tf.cast(found, h.dtype)], axis=-1))
         live = tf.broadcast_to(live, tf.shape(g)[:-1])
         g = self.model(g, live)
         weight = masked_softmax(self.pool(u)[..., 0], asked.live)
@@ -162,3 +173,29 @@ def matches(text, asked) -> tf.Tensor:
     idf = tf.broadcast_to(text.idf, tf.shape(word))
     overlap = tf.broadcast_to(overlap[..., None], tf.shape(word))
     return tf.stack([word, stem, stem * idf, idf, overlap], axis=-1)
+
+
+def alike(text, asked) -> tf.Tensor:
+    """How like a question the words of slots are to a language model, `[..., M, L, 3]`.
+
+    The cosine of a word and the question's word that is most like it; how much of the question's
+    idf the slot holds if what is like a word counts for a part of it; and the cosine of the means
+    of both texts.
+    """
+    told = asked.live[..., None, None, :]
+    here = text.live[..., None]
+    size = float(text.context.shape[-1])
+    cosine = tf.einsum("...mld,...jd->...mlj", text.context, asked.context) / size
+    cosine = tf.where(told & here, tf.cast(cosine, tf.float32), 0.0)
+    word = tf.reduce_max(cosine, axis=-1)
+    weight = asked.idf * tf.cast(asked.live, tf.float32)
+    best = tf.reduce_max(cosine, axis=-2)  # [..., M, J]
+    whole = tf.reduce_sum(weight, axis=-1)[..., None]
+    share = tf.math.divide_no_nan(tf.einsum("...mj,...j->...m", best, weight), whole)
+    means = [
+        tf.math.l2_normalize(tf.reduce_sum(tf.cast(each.context, tf.float32), axis=-2), axis=-1)
+        for each in (text, asked)
+    ]
+    both = tf.einsum("...md,...d->...m", *means)
+    slots = [tf.broadcast_to(x[..., None], tf.shape(word)) for x in (share, both)]
+    return tf.stack([word, *slots], axis=-1)

@@ -240,6 +240,7 @@ def flipped(right: tf.Tensor, totals: Sequence[tf.Tensor], kept: tf.Tensor) -> t
     right, totals = sums(right), [sums(total) for total in totals]
     left = ratio(right[0], [total[0] for total in totals])
     back = ratio(right[1], [total[1] for total in totals])
-    here = (kept[..., None] == tf.range(back.shape[-1], dtype=kept.dtype)) & used[..., None]
+    steps = tf.cast(tf.shape(back)[-1], kept.dtype)
+    here = (kept[..., None] == tf.range(steps)) & used[..., None]
     left = tf.reduce_sum(tf.where(here, left[..., None], 0.0), axis=-2)
     return tf.where(tf.reduce_any(here, axis=-2), left, back)

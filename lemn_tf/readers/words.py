@@ -2,8 +2,10 @@
 
 Entries and questions are dicts over `[..., L]`, 0 for padding, as `lemn_tf.pipelines.spans` gives
 them: `words`, `chars`, `shape`, `suffix`, `punctuation`, `stem`, `idf` and
-`features`. Entries may also have `slot` `[..., E]`, what else is known of a slot when it arrives,
-and `sentence` `[..., C]`, what a language model makes of it.
+`features`, and `context` `[..., L, C]`, what a language model makes of each word, if the reader is
+to be given that. Entries may also have `slot` `[..., E]`, what else is known of a slot when it
+arrives, `sentence` `[..., C]`, what a language model makes of all of it, and `before`, the stems of
+the slot before.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Text(NamedTuple):
         words, stems: int32 ids.
         idf: float32.
         live: bool, False for padding.
+        context: `[..., L, C]`, what a language model makes of each word; C may be 0.
     """
 
     states: tf.Tensor
@@ -41,6 +44,7 @@ class Text(NamedTuple):
     stems: tf.Tensor
     idf: tf.Tensor
     live: tf.Tensor
+    context: tf.Tensor
 
 
 class WordReader(SpanReader):
@@ -55,6 +59,9 @@ class WordReader(SpanReader):
             shapes and idf), "words" (their mean vector), "slot" and "sentence" (what comes with the
             entry) and "states" (an RNN over the contextual states, as in the paper).
         slot, sentence: E and C, the widths of `slot` and `sentence` in an entry; 0 for none.
+        context: C, the width of `context` in entries and questions; 0 for none.
+        before: whether policies that know the question are shown how much of it the slot before
+            shares; entries then bring `before`.
         products: of how many main directions of the view its products are seen too; see
             `Standards`.
         kinds: how many shapes, suffixes and kinds of punctuation there are.
@@ -71,6 +78,8 @@ class WordReader(SpanReader):
         view: tuple[str, ...] = ("hand",),
         slot: int = 0,
         sentence: int = 0,
+        context: int = 0,
+        before: bool = False,
         products: int = 0,
         kinds: tuple[int, int, int] = (10, 2048, 12),
         features: int = 6,
@@ -89,6 +98,7 @@ class WordReader(SpanReader):
         self.vocabulary_size, self.width = vocabulary_size, width
         self.view, self.view_units = tuple(view), view_units
         self.slot, self.sentence, self.products = slot, sentence, products
+        self.context_width, self.before = context, before
         self.kinds, self.features = tuple(kinds), features
         self.table = self.add_weight(
             shape=(vocabulary_size, width),
@@ -142,7 +152,7 @@ class WordReader(SpanReader):
     @property
     def described(self) -> int:
         """The width of what `described_words` returns."""
-        return self.width + 8 + 16 + 2 * 4 + self.features + 1
+        return self.width + 8 + 16 + 2 * 4 + self.features + 1 + self.context_width
 
     def described_words(self, texts: dict[str, tf.Tensor], training: bool) -> tf.Tensor:
         """Words with what they look like, `[..., L, described]`; needs `embeddings`."""
@@ -155,6 +165,7 @@ class WordReader(SpanReader):
             marks,
             texts["features"],
             texts["idf"][..., None],
+            *([levelled(texts["context"])] if self.context_width else []),
         ]
         return tf.concat([tf.cast(part, self.compute_dtype) for part in parts], axis=-1)
 
@@ -172,10 +183,14 @@ class WordReader(SpanReader):
             "idf": tf.TensorSpec(length, real),
             "features": tf.TensorSpec([*length, self.features], real),
         }
+        if self.context_width:
+            spec["context"] = tf.TensorSpec([*length, self.context_width], real)
         if self.slot:
             spec["slot"] = tf.TensorSpec([self.slot], real)
         if self.sentence:
             spec["sentence"] = tf.TensorSpec([self.sentence], real)
+        if self.before:
+            spec["before"] = tf.TensorSpec(length, whole)
         return spec
 
     def question_spec(self):
@@ -183,15 +198,21 @@ class WordReader(SpanReader):
         return {
             name: tf.TensorSpec([QUESTION, *spec.shape[1:]], spec.dtype)
             for name, spec in self.entry_spec().items()
-            if name not in ("slot", "sentence")
+            if name not in ("slot", "sentence", "before")
         }
 
+    @property
+    def each(self) -> int:
+        """Numbers of a word in a code."""
+        return self.states + self.context_width + FIELDS
+
     def packed(self, texts: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """L words with state and fields, `[..., L (S + FIELDS)]`: all that reading needs."""
+        """L words with state, context and fields, `[..., L each]`: all that reading needs."""
         states = self.contextual(texts, training)
         fields = [texts["words"], texts["stem"], texts["idf"], texts["words"] > 0]
         fields = tf.stack([tf.cast(field, tf.float32) for field in fields], axis=-1)
-        packed = tf.concat([tf.cast(states, tf.float32), fields], axis=-1)
+        known = [levelled(texts["context"])] if self.context_width else []
+        packed = tf.concat([tf.cast(states, tf.float32), *known, fields], axis=-1)
         lead = tf.shape(packed)[:-2]
         wide = packed.shape[-2] * packed.shape[-1]
         return tf.reshape(packed, tf.concat([lead, [wide]], axis=0))
@@ -205,18 +226,20 @@ class WordReader(SpanReader):
 
     def unpack(self, codes: tf.Tensor) -> Text:
         """The words of slots, from codes `[..., C]`."""
-        return self.unpack_question(codes[..., : self.words * (self.states + FIELDS)])
+        return self.unpack_question(codes[..., : self.words * self.each])
 
     def unpack_question(self, query: tf.Tensor) -> Text:
         """The words of questions, from queries `[..., d]`."""
-        each = self.states + FIELDS
+        each, states = self.each, self.states
         length = query.shape[-1] // each
         lead = tf.shape(query)[:-1]
         packed = tf.reshape(query, tf.concat([lead, [length, each]], axis=0))
         packed = tf.ensure_shape(packed, [*query.shape[:-1], length, each])
-        word, stem, idf, live = tf.unstack(packed[..., self.states :], num=FIELDS, axis=-1)
-        states = tf.cast(packed[..., : self.states], self.compute_dtype)
-        return Text(states, tf.cast(word, tf.int32), tf.cast(stem, tf.int32), idf, live > 0)
+        word, stem, idf, live = tf.unstack(packed[..., each - FIELDS :], num=FIELDS, axis=-1)
+        context = packed[..., states : each - FIELDS]
+        states, context = (tf.cast(x, self.compute_dtype) for x in (packed[..., :states], context))
+        word, stem = tf.cast(word, tf.int32), tf.cast(stem, tf.int32)
+        return Text(states, word, stem, idf, live > 0, context)
 
     # -- what a policy sees -----------------------------------------------------------------------
 
@@ -276,7 +299,8 @@ class WordReader(SpanReader):
             elif part == "words":
                 parts.append(mean(self.vectors_of(entries["words"])))
             elif part in ("slot", "sentence"):
-                parts.append(tf.cast(entries[part], tf.float32))
+                wide = self.summary_parts[part]  # a model may be older than the last of a slot's
+                parts.append(tf.cast(entries[part][..., : wide.stop - wide.start], tf.float32))
         return tf.concat(parts, axis=-1)
 
     def standardise(self, standards: Standards) -> None:
@@ -288,7 +312,7 @@ class WordReader(SpanReader):
 
     def vectors(self, codes):
         """e of a slot: the summary, standardised, and an RNN over its states, as `view` says."""
-        summary = codes[..., self.words * (self.states + FIELDS) :]
+        summary = codes[..., self.words * self.each :]
         e = Standards(self.mean, self.scale, self.axes)(summary)
         if "states" in self.view:
             text = self.unpack(codes)
@@ -306,9 +330,17 @@ class WordReader(SpanReader):
         return Aware(self, name="aware")
 
     def get_config(self):
-        names = ("vocabulary_size", "width", "view", "slot", "sentence", "products")
+        names = ("vocabulary_size", "width", "view", "slot", "sentence", "before", "products")
         names += ("kinds", "features", "view_units")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own, "context": self.context_width}
+
+
+def levelled(vectors: tf.Tensor) -> tf.Tensor:
+    """Vectors with mean square 1, float32; zeros stay zeros."""
+    vectors = tf.cast(vectors, tf.float32)
+    square = tf.reduce_mean(tf.square(vectors), axis=-1, keepdims=True)
+    return vectors * tf.math.rsqrt(tf.maximum(square, 1e-8))
 
 
 def masked_softmax(scores: tf.Tensor, live: tf.Tensor) -> tf.Tensor:

@@ -42,11 +42,13 @@ class Lexical(_View):
 
 @keras.saving.register_keras_serializable("lemn_tf")
 class Aware(_View):
-    """A slot beside the question that will be asked about it: `[..., E + 3]`.
+    """A slot beside the question that will be asked about it: `[..., E + 3]`, or `[..., E + 4]`.
 
     The reader's own view of the slot, then what the reader makes of the slot alone: the score of
     its best span, the log-sum of all their scores (both standardised by `mean` and `scale`), and
-    last the share of the question's idf that it holds. Entries bring the question as `asked`, see
+    last the share of the question's idf that it holds. If the reader has `before`, the share that
+    the slot before holds comes before it: what a question is about is often named in one sentence
+    and told in the next. Entries bring the question as `asked`, see
     `lemn_tf.episode.by_question`.
 
     Args:
@@ -82,8 +84,11 @@ class Aware(_View):
             axis=-1,
         )
         said = tf.where(said > -1e8, (said - self.mean) * self.scale, 0.0)
-        shared = overlap(entries, entries["asked"])[..., None]
-        return tf.concat([tf.cast(reader.vectors(codes), tf.float32), said, shared], axis=-1)
+        shared = [overlap(entries, entries["asked"])]
+        if reader.before:
+            shared.insert(0, overlap({"stem": entries["before"]}, entries["asked"]))
+        parts = [tf.cast(reader.vectors(codes), tf.float32), said, tf.stack(shared, axis=-1)]
+        return tf.concat(parts, axis=-1)
 
 
 def overlap(slots: dict[str, tf.Tensor], asked: dict[str, tf.Tensor]) -> tf.Tensor:

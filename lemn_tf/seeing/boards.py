@@ -7,10 +7,13 @@ Everything is drawn from traces, so it works the same for text, mazes and a mode
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.custom_scalar import layout_pb2
@@ -19,11 +22,30 @@ from tensorboard.plugins.hparams import api as hparams_api
 
 from lemn_tf.seeing import figures
 from lemn_tf.seeing.regret import judge
+from lemn_tf.seeing.subjects import Subject
 from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import Table
 
-SAID = ("update", "frames", "episodes", "phase_index", "best")
+LOOKED_AT = 16
+"""How many episodes of a subject a board looks at."""
+
+SAID = ("update", "frames", "episodes", "epoch", "phase_index", "best")
 """Keys in a line of a history that say where training is, not how it goes."""
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Layers may be made inside it without changing later random draws."""
+    seeds = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
+    before = None if seeds is None else seeds.state.numpy()
+    states = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        if seeds is not None:
+            seeds.state.assign(before)
 
 
 class Board:
@@ -32,12 +54,18 @@ class Board:
     Args:
         folder: where TensorBoard looks.
         hparams: settings for comparing runs; nests become names with dots.
+        measure: what policies are compared by.
     """
 
-    def __init__(self, folder: str | os.PathLike, hparams: Mapping[str, Any] | None = None):
-        self.writer = tf.summary.create_file_writer(os.fspath(folder))
-        chart = layout_pb2.Chart(title="error, %")
-        chart.multiline.tag.append("error/.*")
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        hparams: Mapping[str, Any] | None = None,
+        measure: str = "error",
+    ):
+        self.writer, self.measure = tf.summary.create_file_writer(os.fspath(folder)), measure
+        chart = layout_pb2.Chart(title="error, %" if measure == "error" else measure)
+        chart.multiline.tag.append(f"{measure}/.*")
         category = layout_pb2.Category(title="beside the rules", chart=[chart])
         layout = custom_scalar.pb(layout_pb2.Layout(category=[category]))
         with self.writer.as_default():
@@ -61,11 +89,20 @@ class Board:
             tf.summary.scalar("phase", number, step)
             tf.summary.text("phases", f"{name} begins at step {step:,}", step)
 
-    def errors(self, errors: Mapping[str, float], step: int) -> None:
-        """Errors in percent by policy, for one chart."""
+    def results(self, results: Mapping[str, float], step: int) -> None:
+        """Results by policy, such as errors in percent, for one chart."""
         with self.writer.as_default():
-            for name, error in errors.items():
-                tf.summary.scalar(f"error/{name}", error, step)
+            for name, result in results.items():
+                tf.summary.scalar(f"{self.measure}/{name}", result, step)
+
+    def look(self, subject: Subject, step: int) -> None:
+        """Everything about a subject as it is now: its results, its memory, and its pictures."""
+        with undisturbed():
+            self.results(subject.side_by_side(), step)
+            self.memory(subject.traces(range(min(LOOKED_AT, subject.count)), hindsight=False), step)
+            drawn = subject.pictures()
+        if drawn is not None:
+            self.pictures("walks", drawn, step)
 
     def memory(self, traces: Sequence[Trace], step: int) -> None:
         """Life-lines and memory tables of the first stream, ages of all, regret where labelled."""
@@ -103,9 +140,10 @@ def tables(trace: Trace) -> str:
             for item, weight in zip(asked.ids, weights, strict=True)
             if item >= 0
         ]
-        verdict = {True: "right", False: f"wrong: {asked.expected}", None: ""}[asked.right]
+        wrong = f" (wrong: {asked.expected})" if asked.expected else " (wrong)"
+        verdict = {True: " (right)", False: wrong, None: ""}[asked.right]
         question = f"{(asked.text or 'question').rstrip('?')}?"
-        caption = f"**{question} {asked.answer}** ({verdict}), after {asked.at} items"
+        caption = f"**{question} {asked.answer}**{verdict}, after {asked.at} items"
         parts.append(Table(("id", "in memory", "attention", ""), rows, caption).markdown())
     return "\n\n".join(parts) or "no questions"
 

@@ -1,7 +1,7 @@
 """One memory, many sizes: a policy works with any number of slots.
 
-`errors_by_size` asks a subject for its error at several sizes, beside the rules and the clairvoyant
-bound; `figures.budget_curve` draws it.
+`errors_by_size` asks a subject for its result at several sizes, beside the rules and the
+clairvoyant bound; `figures.budget_curve` draws it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from lemn_tf.seeing.subjects import Subject
 
 Curves = dict[str, list[tuple[int, float]]]
-"""By name: pairs of a number of slots and the error with it, in percent."""
+"""By name: pairs of a number of slots and the result with it, such as the error in percent."""
 
 
 def errors_by_size(subjects: Mapping[str, Subject], slots: Sequence[int]) -> Curves:
-    """The error of runs, and of rules over the first run's reader, at several sizes of memory.
+    """What runs, and rules over the first run's reader, come to at several sizes of memory.
 
     Args:
         subjects: runs by name, all with the same data.
@@ -24,11 +24,11 @@ def errors_by_size(subjects: Mapping[str, Subject], slots: Sequence[int]) -> Cur
     """
     first = next(iter(subjects.values()))
     found: Curves = {
-        name: [(size, run.score(None, size)["error"]) for size in slots]
+        name: [(size, run.score(None, size)["result"]) for size in slots]
         for name, run in subjects.items()
     }
     for rule in first.rules():
-        found[rule] = [(size, first.score(rule, size)["error"]) for size in slots]
+        found[rule] = [(size, first.score(rule, size)["result"]) for size in slots]
     return found
 
 

@@ -6,6 +6,7 @@ with a different marker for each line. Functions return figures, and neither sho
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -20,13 +21,14 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from PIL import Image
 
 from lemn_tf.entries import Entry
 from lemn_tf.files import write_atomically
 from lemn_tf.memory import MemoryState
 from lemn_tf.retention.decision import Decision
 from lemn_tf.seeing.recording import as_trace
-from lemn_tf.seeing.trace import EMPTY, Trace
+from lemn_tf.seeing.trace import EMPTY, Asked, Trace
 from lemn_tf.tables import Table
 
 COLOURS = {
@@ -38,7 +40,7 @@ COLOURS = {
     "uniform": "#7f7f00",
 }
 """The rules' colours and markers; runs take the others in turn."""
-RUNS = ("#0072b2", "#d55e00", "#56b4e9", "#f0e442", "#555555")
+RUNS = ("#0072b2", "#555555", "#d55e00", "#56b4e9", "#f0e442")
 MARKERS = "osD^vPX*"
 LONGEST = 44
 """How many characters of an item are shown beside its life-line."""
@@ -85,7 +87,7 @@ def life_lines(
     gone = [(t + 0.5, place[item]) for item, t in left.items() if item in place]
     if gone:
         axes.plot(*zip(*gone, strict=True), "x", color="#d55e00", ms=5, label="left")
-    _mark_questions(axes, asked, place)
+    _mark_questions(axes, asked, place, len(steps))
     axes.set(xlim=(began, ended + 0.4), ylim=(len(place) - 0.5, -0.5), xlabel="items seen")
     named = {step.t: step.text or str(step.t) for step in steps}
     axes.set_yticks(range(len(place)), [f"{_short(named[i])}  {i}" for i in place], fontsize=7)
@@ -98,11 +100,15 @@ def life_lines(
     return figure
 
 
-def _mark_questions(axes: Any, asked: Sequence[Any], place: Mapping[int, int]) -> None:
+def _mark_questions(
+    axes: Any, asked: Sequence[Asked], place: Mapping[int, int], steps: int
+) -> None:
     found: list[tuple[int, int]] = []
     missed: list[tuple[int, int]] = []
+    each_step = len(asked) > 0.5 * steps  # an agent asks at every step where to go
     for question in asked:
-        axes.axvline(question.at, color="#555555", lw=0.8, ls=":")
+        if question.support or not each_step:
+            axes.axvline(question.at, color="#555555", lw=0.8, ls=":")
         for item in question.support:
             if item in place:
                 (found if item in question.ids else missed).append((question.at, place[item]))
@@ -134,13 +140,15 @@ def budget_curve(
     curves: Mapping[str, Sequence[tuple[int, float]]],
     measure: str = "wrong answers",
     trained: Mapping[str, int] | None = None,
+    percent: bool = True,
 ) -> Figure:
-    """The error against the number of slots, a line for each policy.
+    """The error, or another result, against the number of slots, a line for each policy.
 
     Args:
-        curves: by name, pairs of slots and error in percent (`seeing.errors_by_size`).
-        measure: what the error is.
+        curves: by name, pairs of slots and result (`seeing.errors_by_size`).
+        measure: what the result is.
         trained: the number of slots each run comes with; it is marked.
+        percent: whether it is an error in percent; otherwise any number, such as a return.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes = figure.add_subplot()
@@ -152,15 +160,16 @@ def budget_curve(
         own = dict(points).get((trained or {}).get(name, 0))
         if own is not None:
             axes.plot((trained or {})[name], own, "o", ms=13, mfc="none", mec=colour, mew=1.5)
-    axes.set(xlabel="slots", ylabel=f"{measure}, %")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="slots", ylabel=f"{measure}, %" if percent else measure)
+    if percent:
+        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _tidy(figure, axes)
     return figure
 
 
 def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure | None:
-    """The validation error along a training, its phases marked.
+    """The validation error, or return, along a training, its phases marked.
 
     Args:
         histories: by name, the lines of `history.jsonl`.
@@ -169,15 +178,15 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
         The figure; None if no history has a validation.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
-    axes, unit = figure.add_subplot(), ""
+    axes, unit, measure = figure.add_subplot(), "", ""
     for name, (colour, marker) in styles(histories).items():
-        points, phases, unit_here = along(histories[name])
+        points, phases, *told = along(histories[name])
         if not points:
             continue
-        unit = unit_here
+        unit, measure = told
         line: dict[str, Any] = {"color": colour, "lw": 2, "ms": 4}
         axes.plot(*zip(*points, strict=True), marker=marker, label=name, **line)
-        if len(histories) == 1:
+        if sum(map(bool, histories.values())) == 1:
             for at, phase in phases:
                 axes.axvline(at, color="#999999", lw=0.8, ls=":")
                 where = (at, 1.02)  # above the curve, from where the phase begins
@@ -185,16 +194,20 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
                 axes.annotate(phase, where, xycoords=("data", "axes fraction"), **how)
     if not unit:
         return None
-    axes.set(xlabel=f"{unit} seen", ylabel="validation error, %")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel=f"{unit} seen", ylabel=f"validation {measure}")
+    if measure == ERROR:
+        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     _tidy(figure, axes)
     return figure
 
 
+ERROR = "error, %"
+
+
 def along(history: Sequence[Mapping[str, Any]]):
-    """A history as points over the whole training, the starts of its phases, and its unit."""
+    """A history as points over the whole training, starts of phases, its unit and measure."""
     points: list[tuple[float, float]] = []
     phases: list[tuple[float, str]] = []
     done = last = 0.0
@@ -207,8 +220,11 @@ def along(history: Sequence[Mapping[str, Any]]):
             points.append((line["frames"], 100 - line["val_success_rate"]))
         elif "val_accuracy" in line:
             points.append((done + last, 100 * (1 - line["val_accuracy"])))
-    frames = any("val_success_rate" in line for line in history)
-    return points, phases, "frames" if frames else "episodes"
+        elif "val_return" in line:
+            points.append((line["frames"], line["val_return"]))
+    frames = any("frames" in line for line in history)
+    returns = any("val_return" in line and "val_success_rate" not in line for line in history)
+    return points, phases, "frames" if frames else "episodes", "return" if returns else ERROR
 
 
 def styles(names: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -234,6 +250,13 @@ def png(figure: Figure, dpi: int = 110) -> bytes:
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_figure(buffer, format="png", dpi=dpi)
     return buffer.getvalue()
+
+
+def data_url(frame: np.ndarray) -> str:
+    """A small picture `[H, W, 3]` as the address of an image, for a page."""
+    buffer = io.BytesIO()
+    Image.fromarray(frame.astype(np.uint8)).quantize(32).save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def write(figure: Figure, path: str | os.PathLike) -> None:

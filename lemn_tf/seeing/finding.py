@@ -24,21 +24,17 @@ def find(
 
     Args:
         run: the folder of a run, a file, or a preset.
-        data: stories for a model of text, questions for one of documents, maps for a maze agent
-            (None plays I-Mazes), an `.npz` of x and y for a model of your own.
+        data: stories for a model of text, questions for one of documents, maps for a maze agent, an
+            `.npz` of x and y for a model of your own. Without it agents are in worlds like those
+            they were trained in.
         evidence: the folder of the documents.
-        lengths: of the I-Mazes.
+        lengths: of I-Mazes.
         store_questions: whether questions enter the stream; None as the run was trained.
     """
     name = os.fspath(run)
     model = _load(run)
     if isinstance(model, MemoryAgent):
-        from lemn_tf.navigation.navigator import Navigator  # needs an extra
-        from lemn_tf.seeing.subjects_mazes import MazeSubject
-
-        if not isinstance(model, Navigator):
-            raise ValueError(f"expected a maze agent or a model of streams; got {name}")
-        return MazeSubject(model, None if data is None else os.fspath(data), lengths, name)
+        return _agent(model, name, None if data is None else os.fspath(data), lengths)
     if data is None:
         raise ValueError(f"say which data to show {name} with: --data F")
     if lengths is not None:
@@ -53,6 +49,35 @@ def find(
         return OwnSubject(model, *samples(data), name=name, data=os.path.basename(data))
     stored = runs.config(run).get("store_questions", False)
     return TextSubject(model, data, name, stored if store_questions is None else store_questions)
+
+
+LENGTHS = (5, 9, 15, 30)
+"""The I-Mazes to look at unless others are named."""
+MAPS = 25
+"""How many random mazes of each kind to look at unless there is a file of them."""
+
+
+def _agent(
+    model: MemoryAgent, name: str, maps: str | None, lengths: Sequence[int] | None
+) -> Subject:
+    """An agent in mazes, or in the world that its run was trained in."""
+    from lemn_tf.navigation.navigator import Navigator  # needs an extra
+
+    if not isinstance(model, Navigator):
+        from lemn_tf.seeing.subjects_worlds import WorldSubject
+
+        made = runs.config(name)
+        return WorldSubject(model, made["env"], made["modules"], name, made["longest"])
+    from lemn_tf.experiments.mazes import exam_world
+    from lemn_tf.seeing.subjects_mazes import MazeSubject
+
+    env = "imaze" if lengths else model.settings["world"]
+    data = maps or f"{2 * MAPS} random mazes"
+    if maps is None and env == "imaze":
+        lengths = list(lengths or LENGTHS)
+        data = f"I-Mazes of {', '.join(map(str, lengths))} cells"
+    world, _ = exam_world(env, lengths, maps, MAPS)
+    return MazeSubject(model, world, name, data)
 
 
 def _load(run: str | os.PathLike) -> Any:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lemn_tf.seeing.budgets import errors_by_size
 from lemn_tf.seeing.player import played
 from lemn_tf.seeing.regret import Verdict, judge
 from lemn_tf.seeing.subjects import Subject
@@ -23,8 +22,8 @@ class Findings:
 
     Attributes:
         subjects: the runs by name, all with the same data.
-        scores: error, recall and count, of each run and rule.
-        curves: error by number of slots, of each run and rule.
+        scores: result, recall and count, of each run and rule.
+        curves: result by number of slots, of each run and rule.
         traces: of the first episodes, by run and rule.
         verdicts: the same traces, judged in hindsight.
         histories: lines of the trainings, by run.
@@ -62,19 +61,23 @@ def look(
     first = next(iter(subjects.values()))
     own = first.slots
     sizes = sorted(set(slots or (max(1, own - 2), own, own + 2, 2 * own)))
+    several = f"{len(subjects)} runs" if len(subjects) > 1 else "the run"
     told(
-        f"{len(subjects)} runs and {', '.join(first.rules())}, memories of "
-        f"{', '.join(map(str, sizes))} slots"
+        f"{several} and {', '.join(first.rules())}, memories of {', '.join(map(str, sizes))} slots"
     )
-    scores = {name: one.score() for name, one in subjects.items()}
-    scores |= {rule: first.score(rule, own) for rule in first.rules()}
-    curves = errors_by_size(subjects, sizes)
+    rows: dict[str, tuple[Subject, str | None]] = {rule: (first, rule) for rule in first.rules()}
+    rows = {name: (one, None) for name, one in subjects.items()} | rows
+    scores, curves = {}, {}
+    for name, (subject, rule) in rows.items():
+        each = {size: subject.score(rule, size) for size in sorted({*sizes, subject.slots})}
+        scores[name] = each[subject.slots]
+        curves[name] = [(size, each[size]["result"]) for size in sizes]
     some = range(min(first.count, first.examined))
     traces = {name: one.traces(some) for name, one in subjects.items()}
     for rule in first.traced:
         if rule != first.policy:
             traces[rule] = first.traces(some, rule)
-    told(f"{sum(map(len, traces.values()))} episodes examined in hindsight")
+    told(f"{sum(map(len, traces.values()))} episodes traced")
     verdicts = {name: judge(several) for name, several in traces.items()}
     return Findings(subjects, scores, curves, traces, verdicts, histories or {})
 
@@ -114,5 +117,8 @@ def episodes(
         for name, traces in found.traces.items():
             if episode < len(traces):
                 places[name, episode] = len(shows)
-                shows.append(played(traces[episode], f"episode {episode}, {name}"))
+                show = played(traces[episode], f"episode {episode}, {name}")
+                first = (n for n, one in enumerate(shows) if one["items"] == show["items"])
+                # those with the same stream are shown beside each other
+                shows.append({**show, "who": name, "stream": next(first, len(shows))})
     return shows, places

@@ -36,6 +36,10 @@ def _step(step: Step, trace: Trace) -> dict[str, Any]:
     }
 
 
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 3)
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -50,7 +54,7 @@ def _question(asked: Asked) -> dict[str, Any]:
         "answer": asked.answer,
         "expected": asked.expected,
         "right": asked.right,
-        "p": None if asked.probability is None else round(asked.probability, 3),
+        "p": _rounded(asked.probability),
         "need": asked.support,
-        "missed": asked.missed,
+        "missed": [[item, _rounded((asked.costs or {}).get(item))] for item in asked.missed],
     }

@@ -63,7 +63,7 @@ class Seen:
         ask_at: `[B, Q]`, when each question was asked; -1 for padding.
         kept: `[B, Q, N]`, ids in memory then.
         attention: `[B, Q, N]`, the reader's; None if it has none.
-        right: `[B, Q]` bool; None if it is not known.
+        right: `[B, Q]` bool, None where it is not known; None if it never is.
         probability: `[B, Q]`, of the right answer; None if it is not known.
         said: nest of `[B, Q, ...]`, the answers.
         support: `[B, Q, K]`, what each question needs; None without labels.
@@ -143,6 +143,8 @@ def as_trace(decisions: Decision, texts: Sequence[str] = (), row: int = 0) -> Tr
 def _lines(seen: Seen, words: Words, row: int, runner_up, attention) -> Iterator[Line]:
     d, questions = seen.decisions, list(questions_of(seen, words, row))
     for t in range(int(seen.length[row])):
+        while questions and questions[0].at <= t:
+            yield questions.pop(0)
         weights = None
         if attention is not None and attention[1][row, t]:
             weights = tuple(attention[0][row, t].tolist())
@@ -159,8 +161,6 @@ def _lines(seen: Seen, words: Words, row: int, runner_up, attention) -> Iterator
             kind=words.get("kinds", row, t),
             attention=weights,
         )
-        while questions and questions[0].at <= t + 1:
-            yield questions.pop(0)
     yield from questions
 
 

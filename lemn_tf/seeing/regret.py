@@ -56,6 +56,8 @@ class Verdict:
         needed, found: how many items questions needed, and how many of them were in memory.
         questions, wrong: how many were asked, and answered wrong.
         examined: how many of them were examined in hindsight.
+        lost: how much answer probability they lost together, each by the dropped item that would
+            have helped it most.
         known: whether it is known what questions needed, by labels or by hindsight.
     """
 
@@ -66,6 +68,7 @@ class Verdict:
     questions: int
     wrong: int
     examined: int
+    lost: float
     known: bool
 
     @property
@@ -81,8 +84,7 @@ class Verdict:
     @property
     def cost(self) -> float | None:
         """Answer probability lost to drops, for each question; None if none was examined."""
-        lost = sum(drop.cost for drop in self.drops)
-        return round(lost / self.examined, 4) if self.examined else None
+        return round(self.lost / self.examined, 4) if self.examined else None
 
     def summary(self) -> dict[str, Any]:
         """The numbers: `drops`, `regretted`, `recall`, `cost`, `error`, and the mean `lives`."""
@@ -124,20 +126,21 @@ def judge(traces: Iterable[Trace]) -> Verdict:
     drops: list[Drop] = []
     lives: dict[str, list[int]] = {}
     needed = found = questions = wrong = examined = 0
-    known = False
+    lost, known = 0.0, False
     for episode, trace in enumerate(traces):
         steps, asked = list(trace.steps()), list(trace.questions())
         drops += _drops(episode, steps, asked)
-        for kind, age in _ages(steps, {one for question in asked for one in question.support}):
+        for kind, age in _ages(steps, asked):
             lives.setdefault(kind, []).append(age)
         needed += sum(len(question.support) for question in asked)
         found += sum(one in question.ids for question in asked for one in question.support)
         questions += sum(question.right is not None for question in asked)
         wrong += sum(question.right is False for question in asked)
         examined += sum(question.costs is not None for question in asked)
+        lost += sum(max((question.costs or {}).values(), default=0.0) for question in asked)
         known = known or any(question.examined for question in asked)
     told = {kind: tuple(ages) for kind, ages in sorted(lives.items())}
-    return Verdict(tuple(drops), told, needed, found, questions, wrong, examined, known)
+    return Verdict(tuple(drops), told, needed, found, questions, wrong, examined, lost, known)
 
 
 def _drops(episode: int, steps: list[Step], asked: list[Asked]) -> list[Drop]:
@@ -164,14 +167,15 @@ def _drops(episode: int, steps: list[Step], asked: list[Asked]) -> list[Drop]:
     return made
 
 
-def _ages(steps: list[Step], needed: set[int]) -> list[tuple[str, int]]:
-    """Each item's kind and how long it stayed; without a kind, whether it was needed."""
+def _ages(steps: list[Step], asked: list[Asked]) -> list[tuple[str, int]]:
+    """Each item's kind and how long it stayed; without a kind, whether it was needed, if known."""
     left = {step.evicted: step.t for step in steps}
     end = steps[-1].t + 1 if steps else 0
-    return [
-        (
-            step.kind or ("needed" if step.t in needed else "never needed"),
-            left.get(step.t, end) - step.t,
-        )
-        for step in steps
-    ]
+    needed = {one for question in asked for one in question.support}
+
+    def kind(step: Step) -> str:
+        if step.kind or not needed:
+            return step.kind or "any item"
+        return "needed" if step.t in needed else "never needed"
+
+    return [(kind(step), left.get(step.t, end) - step.t) for step in steps]

@@ -30,6 +30,7 @@ def head(found: Findings) -> str:
 TOLD = {
     "fifo": "fifo drops the oldest item",
     "lru": "lru drops what was read longest ago",
+    "uniform": "uniform drops any item by chance",
     "oracle": "the oracle knows what will be asked, and shows what is possible",
     "winnable": "winnable fails only where nobody could win",
 }
@@ -44,11 +45,14 @@ def headlines(found: Findings) -> str:
     if own["recall"] is not None:
         facts.append((f"{own['recall']:.1f}%", "of what was needed was in memory"))
     told = "".join(f"<div><dt>{_text(words)}</dt><dd>{n}</dd></div>" for n, words in facts)
-    said = f"<div class='big'>{own['error']:.1f}%</div><p class='label'>{_text(first.measure)}</p>"
-    most = max(score["error"] for score in found.scores.values()) or 1.0
+    said = f"<div class='big'>{_result(found, name)}</div>"
+    said += f"<p class='label'>{_text(first.measure)}</p>"
+    results = {one: score["result"] for one, score in found.scores.items()}
+    least = min(0.0, *results.values())
+    most = (max(results.values()) - least) or 1.0
     rows = "".join(
-        _bar(one, score["error"] / most, f"{score['error']:.1f}%", _fills(found)[one])
-        for one, score in sorted(found.scores.items(), key=lambda pair: -pair[1]["error"])
+        _bar(one, (results[one] - least) / most, _result(found, one), _fills(found)[one])
+        for one in sorted(results, key=results.__getitem__, reverse=not first.rising)
     )
     rules = "; ".join(words for rule, words in TOLD.items() if rule in found.scores)
     legend = f"<p class='soft small'>With {first.slots} slots: {_text(rules)}.</p>" if rules else ""
@@ -57,6 +61,12 @@ def headlines(found: Findings) -> str:
         f"<div class='card'><h3>{_text(first.measure.capitalize())}, side by side</h3>{rows}"
         f"{legend}</div></section>"
     )
+
+
+def _result(found: Findings, name: str) -> str:
+    """The result of a run or rule in words."""
+    result = found.scores[name]["result"]
+    return f"{result:.2f}" if found.first.rising else f"{result:.1f}%"
 
 
 VARIABLES = {
@@ -99,30 +109,31 @@ def player(found: Findings) -> str:
         "<button id='next'>Next →</button><span id='where' class='soft small'></span></div>"
         "<input type='range' id='seek' min='0' value='0' aria-label='position'>"
         "<div id='strip' aria-hidden='true'></div><div id='news' aria-live='polite'></div>"
-        "<div id='slots' class='slots'></div>"
+        "<div id='slots' class='slots'></div><div id='beside' class='small'></div>"
         "<p class='soft small'>The strip is the whole stream: tall and blue is in memory, low is "
         "gone, dotted lines are questions. <b>Keep</b> is how likely the policy was to keep an "
-        "item, <b>read</b> how much of the attention it got from a question. The arrow keys step "
-        "too.</p></div></section>"
+        "item, <b>read</b> how much of the attention it got from a question; below is what the "
+        "other policies hold at the same moment. The arrow keys step too.</p></div></section>"
     )
 
 
 def curves(found: Findings) -> str:
     """Budget curve, in a picture and in numbers, and learning curve."""
     trained = {name: one.slots for name, one in found.subjects.items()}
-    measure = found.first.measure
+    measure, percent = found.first.measure, not found.first.rising
+    budget = figures.budget_curve(found.curves, measure, trained, percent)
+    title = f"{measure.capitalize()}, %" if percent else measure.capitalize()
     cards = (
-        "<div class='card grid'>"
-        f"<figure>{_svg(figures.budget_curve(found.curves, measure, trained))}<figcaption>The same "
+        f"<div class='card grid'><figure>{_svg(budget)}<figcaption>The same "
         "policies with other numbers of slots. A ring marks the number a policy comes with."
-        f"</figcaption></figure><div><h3>{_text(measure.capitalize())}, %</h3>{_sizes(found)}</div>"
-        "</div>"
+        f"</figcaption></figure><div><h3>{_text(title)}</h3>{_sizes(found)}</div></div>"
     )
     learning = figures.learning_curve(found.histories) if any(found.histories.values()) else None
     if learning is not None:
         cards += (
-            f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: the error on "
-            "validation data, phase by phase.</figcaption></figure>"
+            f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: "
+            f"{'the error' if percent else 'the return'} in validation, phase by phase."
+            "</figcaption></figure>"
         )
     title = "One memory, many sizes" if learning is None else "Sizes and learning"
     return f"<section id='curves'><h2>{title}</h2><div class='grid wide'>{cards}</div></section>"
@@ -130,8 +141,9 @@ def curves(found: Findings) -> str:
 
 def _sizes(found: Findings) -> str:
     sizes = sorted({slots for points in found.curves.values() for slots, _ in points})
+    form = "{:.2f}" if found.first.rising else "{:.1f}"
     rows = {
-        name: [f"{dict(points)[slots]:.1f}" if slots in dict(points) else "" for slots in sizes]
+        name: [form.format(dict(points)[slots]) if slots in dict(points) else "" for slots in sizes]
         for name, points in found.curves.items()
     }
     return _table(["slots", *map(str, sizes)], rows)
@@ -177,9 +189,14 @@ def regret(found: Findings) -> str:
     if any(one["cost"] is not None for one in told):
         rows["probability lost a question"] = row("cost", "{:.3f}")
         legend += (
-            " The last row is how much likelier the right answers would be had nothing been "
-            "dropped."
+            " Probability lost is how much likelier the right answer would be had the one dropped "
+            "item stayed that matters most to it."
         )
+    bound = found.scores.get(found.first.bound)
+    if bound is not None:
+        above = [found.scores[name]["result"] - bound["result"] for name in found.verdicts]
+        rows[f"points above {found.first.bound}"] = [f"{points:.1f}" for points in above]
+        legend += f" The last row compares {found.first.measure} over all data."
     return (
         "<section id='regret'><h2>Regret</h2><div class='grid'><div class='card'>"
         f"<h3>Every drop, judged in hindsight</h3>{_table(['', *found.verdicts], rows)}"
@@ -220,16 +237,18 @@ def mistakes(
         made += (
             f"<div class='card mistake'><p class='soft small'>{_text(one.run)}, episode "
             f"{one.episode}, after {asked.at} items</p><p><strong>{question}</strong> "
-            f"<span class='wrong'>{_text(asked.answer)}</span>, expected {_text(asked.expected)}"
-            f"{_chance(asked)}</p>{why}{held}<button data-show='{places[one.run, one.episode]}' "
-            f"data-line='{lines.index(asked)}'>Watch it happen</button></div>"
+            f"<span class='wrong'>{_text(asked.answer)}</span>{_expected(asked)}</p>{why}{held}"
+            f"<button data-show='{places[one.run, one.episode]}' data-line='{lines.index(asked)}'>"
+            "Watch it happen</button></div>"
         )
     cards = f"<div class='grid wide'>{made}</div>"
     return f"<section id='mistakes'><h2>Worst mistakes</h2>{cards}</section>"
 
 
-def _chance(asked: Asked) -> str:
-    return "" if asked.probability is None else f" (probability {asked.probability:.2f})"
+def _expected(asked: Asked) -> str:
+    """What would have been right, and how likely it was given out to be, if that is known."""
+    told = f", expected {_text(asked.expected)}" if asked.expected else ""
+    return told if asked.probability is None else f"{told} (probability {asked.probability:.2f})"
 
 
 def made(found: Findings) -> str:

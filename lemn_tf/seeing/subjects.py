@@ -1,9 +1,9 @@
 """Subjects: a trained model with data, so that it can be examined whatever its task.
 
-Traces, reports and comparisons need four things: what the model did with some episodes, its error,
-its error with another policy or size of memory, and names for all that. This module has the one
-for text; `subjects_documents` and `subjects_mazes` have those for documents and mazes. For a task
-of your own, subclass `Subject`.
+Traces, boards, reports and comparisons need four things: what the model did with some episodes, its
+score, its score with another policy or size of memory, and names for all that. This module has the
+one for text; `subjects_documents`, `subjects_mazes` and `subjects_worlds` have those for documents,
+mazes and Gymnasium worlds. For a task of your own, subclass `Subject`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Subject(abc.ABC):
         name: of the run.
         data: of the file.
         policy, slots: of its memory.
-        measure: what its error is, such as "wrong answers".
+        measure: what its score says, such as "wrong answers".
+        rising: whether more of it is better; otherwise it is an error in percent.
         unit: what is counted, such as "questions".
         bound: the name of the clairvoyant row.
         traced: the rules that it can also be traced with, for comparison.
@@ -50,6 +51,7 @@ class Subject(abc.ABC):
     policy: str
     slots: int
     measure = "wrong answers"
+    rising = False
     unit = "questions"
     bound = "oracle"
     traced: tuple[str, ...] = ("fifo",)
@@ -62,7 +64,7 @@ class Subject(abc.ABC):
 
     @abc.abstractmethod
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        """Its score: `error` in percent, `recall` of what was needed (or None), `count`.
+        """Its score: `result`, `recall` of what was needed in percent (or None), `count`.
 
         Args:
             policy: another one over the same reader; None for its own.
@@ -101,6 +103,16 @@ class Subject(abc.ABC):
     def rules(self) -> tuple[str, ...]:
         """The rules it can be shown beside, the clairvoyant one last."""
         return RULES
+
+    def side_by_side(self) -> dict[str, float]:
+        """Its result, and those with rules in its policy's place, by policy."""
+        rules = (rule for rule in self.rules() if rule != self.policy)
+        others = {rule: self.score(rule)["result"] for rule in rules}
+        return {self.policy: self.score()["result"], **others}
+
+    def pictures(self) -> np.ndarray | None:
+        """Pictures `[K, H, W, 3]` of the first episode; None if there is nothing to draw."""
+        return None
 
 
 class TextSubject(Subject):
@@ -141,7 +153,7 @@ class TextSubject(Subject):
         batches = self.stories.batches(256, buckets=babi.BUCKETS)
         told = evaluation.rates(self._with(policy), batches, slots)
         return {
-            "error": told["error_rate"],
+            "result": told["error_rate"],
             "recall": told["support_recall"],
             "count": told["questions"],
         }

@@ -59,16 +59,13 @@ class DocumentSubject(Subject):
         return RULES[:-1] if self.model.memory.policy.question_aware else RULES
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        return dict(self._score(None if policy == self.policy else policy, slots or self.slots))
-
-    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
-    def _score(self, policy: str | None, slots: int) -> dict[str, Any]:
-        model, given = self._with(policy), (self.qa, self.evidence, slots, self._reading)
+        model = self._with(None if policy == self.policy else policy)
+        given = (self.qa, self.evidence, slots or self.slots, self._reading)
         told = scoring.score(model, *given).told
         if "exact_match" not in told:
             raise ValueError(f"{self.qa}: expected answers to mark by, found none")
         return {
-            "error": round(100 - told["exact_match"], 3),
+            "result": round(100 - told["exact_match"], 3),
             "recall": told["answer_in_memory"],
             "count": told["questions"],
         }
@@ -83,31 +80,33 @@ class DocumentSubject(Subject):
 
         def shown(row):
             episode = {**row, "support": row["answers"][..., 0]}
-            return row, by_question(episode) if aware else episode
+            if aware:  # every question makes a stream of its own: the first is shown
+                episode = tf.nest.map_structure(lambda leaf: leaf[:1], by_question(episode))
+            return row, episode
 
         return Reading(self.model, self.collection, batch_size=1).data.map(shown)
 
-    @functools.cache  # noqa: B019
-    def _examine(self, policy: str | None) -> Callable[[Episode], Seen]:
+    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
+    def _examine(self, policy: str | None, hindsight: bool) -> Callable[[Episode], Seen]:
         model = self._with(policy)
         best = model.reader.best
         spec = self._rows.element_spec[1]
-        return examine(model, said=lambda answer: best(answer)._asdict(), spec=spec)
+        return examine(model, hindsight, lambda answer: best(answer)._asdict(), spec)
 
     def traces(
         self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
     ) -> list[Trace]:
         rows = enumerate(self._rows.take(max(episodes, default=-1) + 1))
-        made = {n: self._trace(row, policy) for n, row in rows if n in episodes}
+        made = {n: self._trace(row, policy, hindsight) for n, row in rows if n in episodes}
         return [made[number] for number in episodes if number in made]
 
     def each(self) -> Iterator[Trace]:
-        return (self._trace(row, None) for row in self._rows)
+        return (self._trace(row, None, False) for row in self._rows)
 
-    def _trace(self, row: tuple[Batch, Episode], policy: str | None) -> Trace:
+    def _trace(self, row: tuple[Batch, Episode], policy: str | None, hindsight: bool) -> Trace:
         """One document; a policy that knows the question reads it for the first question."""
         batch, episode = row
-        seen = self._examine(policy)(episode)
+        seen = self._examine(policy, hindsight)(episode)
         told = {name: batch[name].numpy() for name in ("document", "question", "offsets")}
         told["question"] = told["question"][:, : seen.ask_at.shape[1]]
         about = {**self.about(), "policy": policy or self.policy}
@@ -146,8 +145,13 @@ class DocumentSubject(Subject):
 
 
 def _needed(seen: Seen) -> Seen:
-    """A question needs any one place that holds an answer: those in memory count, if any."""
+    """A question needs any one place that holds an answer: one in memory, or else the dearest."""
     assert seen.support is not None
-    there = (seen.support[..., None] == seen.kept[..., None, :]).any(axis=-1) & (seen.support >= 0)
-    found = there.any(axis=-1, keepdims=True)
-    return dataclasses.replace(seen, support=np.where(found & ~there, -1, seen.support))
+    holds = seen.support >= 0
+    there = (seen.support[..., None] == seen.kept[..., None, :]).any(axis=-1) & holds
+    worth = seen.support.astype(np.float64)  # if nobody looked, the newest
+    if seen.flipped is not None:
+        worth = np.take_along_axis(seen.flipped, np.maximum(seen.support, 0), axis=-1)
+    best = np.where(holds, worth + 1e6 * there, -np.inf).argmax(axis=-1)
+    one = np.arange(holds.shape[-1]) == best[..., None]
+    return dataclasses.replace(seen, support=np.where(one & holds, seen.support, -1))

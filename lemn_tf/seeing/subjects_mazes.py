@@ -2,54 +2,43 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from lemn_tf.experiments import mazes
-from lemn_tf.mazes.world import ACTIONS
+from lemn_tf.mazes.expert import winnable
+from lemn_tf.mazes.world import ACTIONS, World
+from lemn_tf.navigation import video
 from lemn_tf.navigation.evaluation import Evaluator
 from lemn_tf.navigation.navigator import Navigator
-from lemn_tf.navigation.video import lived
 from lemn_tf.pipelines import frames
+from lemn_tf.seeing.figures import data_url
 from lemn_tf.seeing.subjects import RULES, Subject
 from lemn_tf.seeing.trace import EMPTY, Asked, Line, Step, Trace
 
-LENGTHS = (5, 9, 15, 30)
-"""The default I-Mazes."""
+DRAWN = 3
+"""How many pictures of a walk a board gets."""
 
 
 class MazeSubject(Subject):
     """A `Navigator` in some mazes, from every start heading: episode 4 m + h is map m, heading h.
 
     Args:
-        model: the agent.
-        maps: a file of maps; None for I-Mazes.
-        lengths: of the I-Mazes.
+        model: the agent; it may be in training, and is looked at as it is each time.
+        world: the maps.
         name: of the run.
+        data: what the maps are, in words.
     """
 
     measure = "episodes failed"
     unit = "episodes"
     bound = "winnable"
 
-    def __init__(
-        self,
-        model: Navigator,
-        maps: str | None = None,
-        lengths: Sequence[int] | None = None,
-        name: str = "",
-    ):
-        self.model = model
-        lengths = None if maps else list(lengths or LENGTHS)
-        self.world, _ = mazes.exam_world("imaze", lengths, maps)
-        told = "" if lengths is None else ", ".join(map(str, lengths))
-        self.name, self.data = name or model.memory.policy.name, maps or f"I-Mazes of {told} cells"
+    def __init__(self, model: Navigator, world: World, name: str = "", data: str = "mazes"):
+        self.model, self.world = model, world
+        self.name, self.data = name or model.memory.policy.name, data
         self.policy, self.slots = model.memory.policy.name, model.memory.slots
 
     @property
@@ -59,17 +48,23 @@ class MazeSubject(Subject):
     def rules(self) -> tuple[str, ...]:
         return (*RULES[:-1], self.bound)
 
-    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
-    def _summary(self, policy: str | None, slots: int | None) -> dict[str, float]:
-        agent = self.model.with_memory(policy, slots)
-        return Evaluator(agent, self.world, jit_compile=False)().summary()
+    @functools.cache  # noqa: B019 (a subject lives only while its page or board is made)
+    def _player(self, policy: str | None, slots: int) -> Evaluator:
+        agent = self.model
+        if policy is not None or slots != self.slots:
+            agent = agent.with_memory(policy, slots)
+        return Evaluator(agent, self.world, jit_compile=False)
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        bound = policy == self.bound
-        told = self._summary(None if bound else policy, slots)
-        rate = told["winnable_rate"] if bound else told["success_rate"]
-        recall = None if bound else told["indicator_in_memory"]
-        return {"error": round(100 - rate, 3), "recall": recall, "count": told["episodes"]}
+        if policy == self.bound:
+            failed = 100 - 100 * float(np.mean(winnable(self.world)))
+            return {"result": round(failed, 3), "recall": None, "count": self.count}
+        play = self._player(None if policy == self.policy else policy, slots or self.slots)
+        if play.model is not self.model:
+            play.model.take_after(self.model)
+        told = play().summary()
+        failed = round(100 - told["success_rate"], 3)
+        return {"result": failed, "recall": told["indicator_in_memory"], "count": told["episodes"]}
 
     def traces(
         self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
@@ -79,8 +74,15 @@ class MazeSubject(Subject):
         maps = sorted({number // 4 for number in episodes})
         course = frames.cut(self.world.tables(), maps)
         starts = [course.spawn[maps.index(number // 4), number % 4] for number in episodes]
-        walks = lived(agent, course, np.array(starts))
+        walks = video.lived(agent, course, np.array(starts))
         return [Trace(list(_lines(told)), about) for told in walks]
+
+    def pictures(self) -> np.ndarray:
+        """One walk, its first steps to its last: view, map, memory, attention and drops."""
+        shown = video.pictures(video.episode(self.model, self.world, 0, 0), self.world, 0)
+        last = len(shown) - 1
+        chosen = np.linspace(min(self.slots, last), last, DRAWN).astype(int)
+        return np.stack([np.asarray(shown[t]) for t in chosen])
 
 
 def _lines(told: dict[str, np.ndarray]) -> Iterator[Line]:
@@ -107,7 +109,7 @@ def _lines(told: dict[str, np.ndarray]) -> Iterator[Line]:
             free=free,
             runner_up=ids[others[0]] if free else EMPTY,
             text=f"view {t + 1}" + (", with the indicator" if shows else ""),
-            picture=png(told["frames"][t, -1]),
+            picture=data_url(told["frames"][t, -1]),
             kind="shows the indicator" if shows else "other",
         )
 
@@ -133,10 +135,3 @@ def _question(told: dict[str, np.ndarray], t: int, ids, support) -> Asked:
         probability=float(told["actions"][t][best].sum()) if last else None,
         support=support or (),
     )
-
-
-def png(frame: np.ndarray) -> str:
-    """A small picture `[H, W, 3]` as a data URL."""
-    buffer = io.BytesIO()
-    Image.fromarray(frame.astype(np.uint8)).quantize(32).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -88,7 +88,7 @@ class OwnSubject(Subject):
                 )
             right += int((answers.argmax(axis=-1) == labels).sum())
         total = int(np.size(self.y))
-        return {"error": round(100 * (1 - right / total), 3), "recall": None, "count": total}
+        return {"result": round(100 * (1 - right / total), 3), "recall": None, "count": total}
 
     def _answers(self, x: Nest, policy: str | None, slots: int | None) -> np.ndarray:
         """The model's answers, with its policies or with a rule in their place.

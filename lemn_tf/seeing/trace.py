@@ -171,7 +171,7 @@ class Trace:
             item: its id, the number of the item in the stream from 0.
         """
         text, left, known = "", None, True
-        needed: list[int] = []
+        needed: list[str] = []
         for line in self:
             if isinstance(line, Step):
                 if line.t == item:
@@ -181,7 +181,7 @@ class Trace:
             elif left is not None:
                 known = known and line.examined
                 if line.needs(item):
-                    needed.append(line.number)
+                    needed.append(f"{line.number}{_worth((line.costs or {}).get(item))}")
         if not text:
             raise ValueError(f"no item {item} in this trace: expected the number of one that came")
         if left is None:
@@ -220,13 +220,17 @@ def named(text: str) -> str:
     return f"“{text[:LONG].rpartition(' ')[0] or text[:LONG]}…”"
 
 
-def _needed(numbers: list[int]) -> str:
-    if not numbers:
+def _worth(cost: float | None) -> str:
+    return "" if cost is None else f" (with it, the right answer is {cost:.2f} likelier)"
+
+
+def _needed(questions: list[str]) -> str:
+    if not questions:
         return "no question needed it later"
-    if len(numbers) == 1:
-        return f"it would have been needed at question {numbers[0]}"
-    told = ", ".join(str(number) for number in numbers[:-1])
-    return f"it would have been needed at questions {told} and {numbers[-1]}"
+    if len(questions) == 1:
+        return f"it would have been needed at question {questions[0]}"
+    told = ", ".join(questions[:-1])
+    return f"it would have been needed at questions {told} and {questions[-1]}"
 
 
 def why(trace: Trace, item: int) -> str:

@@ -5,21 +5,20 @@ It does not change the numbers of the training.
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from lemn_tf.model import StreamReader
+from lemn_tf.seeing.boards import undisturbed
 from lemn_tf.seeing.recording import Words, examine, traces
 from lemn_tf.seeing.subjects_own import OwnSubject
 from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import in_words
 from lemn_tf.text import Vocabulary
+from lemn_tf.wordlist import WordList
 
 ROWS = 64
 """How many streams a board looks at."""
@@ -56,8 +55,7 @@ class Watched:
     def errors(self) -> dict[str, float]:
         """The error in percent, of the model as it is and with rules in its policy's place."""
         if not isinstance(self.model, StreamReader):
-            rules: Sequence[str | None] = (None, *self.own.rules())
-            return {rule or self.own.policy: self.own.score(rule)["error"] for rule in rules}
+            return self.own.side_by_side()
         counts = {name: outcome(self.episode) for name, outcome in self._errors.items()}
         return {
             name: 100.0 * (1.0 - int(one["right"]) / max(int(one["questions"]), 1))
@@ -73,6 +71,9 @@ class Watched:
 
     def _words(self, seen) -> Words:
         known = self.model.vocabulary
+        if isinstance(known, WordList):
+            parts = (self.episode[name]["words"] for name in ("items", "questions"))
+            return Words(*(_in_words(known, np.asarray(ids)) for ids in parts))
         if not isinstance(known, Vocabulary):
             return Words()
 
@@ -88,16 +89,8 @@ class Watched:
         )
 
 
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Layers may be made inside it without changing later random draws."""
-    seeds = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
-    before = None if seeds is None else seeds.state.numpy()
-    states = random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        if seeds is not None:
-            seeds.state.assign(before)
+def _in_words(known: WordList, ids: np.ndarray) -> list[list[str]]:
+    """Texts `[B, T, L]` of ids in words; others are …."""
+    table = np.array(["", *known.words], object)
+    told = np.where(ids < len(table), table[np.minimum(ids, len(table) - 1)], "…")
+    return [[" ".join(filter(None, text)) for text in row] for row in told]

@@ -90,6 +90,10 @@ def test_a_policy_that_sees_minilm_vectors_over_the_reader_of_another_run(
     again = ["--minilm", str(tmp_path / "vectors"), "--json"]
     assert not main(["evaluate", str(tmp_path / "run"), *asked, *again])
     assert json.loads(capsys.readouterr().out)["questions"] == 36
+    taken += ["--minilm-for", "reader", "--further", "2"]
+    assert not main(["train", "documents", *asked, *small[:-1], str(tmp_path / "reader"), *taken])
+    assert not main(["evaluate", str(tmp_path / "reader"), *asked, *again])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["questions"] == 36
     out = tmp_path / "model" / "1"
     assert main(["export", str(tmp_path / "run"), "--out", str(out)]) == 2
     assert "cannot be given text as it comes" in capsys.readouterr().err
@@ -119,10 +123,12 @@ def test_a_run_is_exported_and_talked_to(run, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_encoded_documents_are_kept_and_mixed(data, tmp_path):
+def test_encoded_documents_are_kept_and_mixed(data, tmp_path, recwarn):
     cache = tmp_path / "cache"
     more = ["--qa", data.qa, data.qa, "--weights", "1,3", "--cache", str(cache)]
+    more += ["--updates", "41"]  # the last of the parts in which progress is shown is shorter
     assert not main(train(data, tmp_path / "run", "--policy", "fifo", *more))
+    assert "ran out of data" not in " ".join(str(one.message) for one in recwarn)
     assert len(list(cache.glob("*.tfrecord"))) == 2
     assert (tmp_path / "run" / "model.keras").is_file()
 

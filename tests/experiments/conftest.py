@@ -25,6 +25,12 @@ FILLER = (
 )
 
 
+def paragraphs(sentences: list[str], size: int = 5) -> str:
+    """Sentences as a text with an empty line after every few."""
+    parts = [" ".join(sentences[k : k + size]) for k in range(0, len(sentences), size)]
+    return "\n\n".join(parts)
+
+
 def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> SimpleNamespace:
     """Documents of facts among filler; each fact is asked about."""
     random = np.random.default_rng(seed)
@@ -49,7 +55,7 @@ def corpus(folder: Path, documents: int = 6, facts: int = 6, seed: int = 0) -> S
                     "SearchResults": [],
                 }
             )
-        (folder / "evidence" / "wikipedia" / f"doc{d}.txt").write_text(" ".join(sentences))
+        (folder / "evidence" / "wikipedia" / f"doc{d}.txt").write_text(paragraphs(sentences))
     qa = folder / "qa.json"
     qa.write_text(json.dumps({"Data": data, "Domain": "Wikipedia", "VerifiedEval": False}))
     known = sorted({*COLOURS, *FILLER, "the", "gate", "of", "is", "what", "colour"})
@@ -76,6 +82,7 @@ def span_model(
     words = Words(vectors.vocabulary, buckets=8)
     view = ("hand", "words", "slot", "states", *(["sentence"] if sentence else []))
     more = {"slot": ARRIVAL, "sentence": sentence, "products": 2}
+    more["before"] = options.get("question_aware", False)
     reader = LiteReader(words.size, 8, 6, longest=3, units=4, view=view, **more)
     reader.set_table(vectors.table(words))
     known = WordList(words.vocabulary, words.buckets)

@@ -1,12 +1,17 @@
 """What is worked out once about every slot is what reading any memory would give."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from lemn_tf.episode import by_question
 from lemn_tf.experiments import documents_evidence as evidence
+from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
+from lemn_tf.experiments.documents import viewing
 from lemn_tf.pipelines import documents as files
 from lemn_tf.pipelines import spans
 from lemn_tf.pipelines.embeddings import Words, read_vectors
@@ -59,11 +64,35 @@ def test_any_memory_follows_from_its_slots(world):
 
 def test_what_is_known_on_arrival_does_not_depend_on_what_comes_later(world):
     batch = world[-1][0]
-    whole = evidence.arrival(batch["items"])
-    cut = evidence.arrival({name: leaf[:, :3] for name, leaf in batch["items"].items()})
+    whole = evidence.arrival(batch["items"], batch["paragraph"])
+    items = {name: leaf[:, :3] for name, leaf in batch["items"].items()}
+    cut = evidence.arrival(items, batch["paragraph"][:, :3])
     assert whole.shape[-1] == evidence.ARRIVAL
     np.testing.assert_allclose(whole[:, :3], cut)
     assert np.all(whole[:, 0, 3] > whole[:, -1, 3])  # the filler has been seen before
+
+
+@pytest.mark.slow
+def test_a_policy_that_knows_the_question_sees_the_same_in_a_model(world):
+    collection, known, idf, reader, _ = world
+    reader = viewing(reader, ("hand", "slot"), before=True)
+    found = evidence.gather(reader, collection, known, idf)
+    rows = policies.by_question(found, found)
+    seen = reader.aware()
+    said = [np.stack([d.best, d.total], axis=-1).reshape([-1, 2]) for d in found]
+    seen.standardise(np.concatenate(said))
+    data = spans.dataset(collection, known, 1, idf=idf)
+    checked = 0
+    for batch in data.map(functools.partial(evidence.with_arrival, before=True)):
+        vectors = seen(by_question(batch)["items"]).numpy()
+        here = [
+            row for row in rows if row.name == collection.entries[int(batch["document"][0])].name
+        ]
+        for row in here:
+            at = list(batch["question"][0].numpy()).index(row.questions[0])
+            np.testing.assert_allclose(vectors[at], row.vectors, atol=1e-4)
+            checked += 1
+    assert checked == len(collection.questions)
 
 
 def test_memories_to_learn_from_hold_the_answer(world):

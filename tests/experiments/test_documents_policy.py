@@ -105,8 +105,9 @@ def test_a_question_as_a_stream_of_its_own():
     read = documents(3)
     rows = policies.by_question(read, read)
     assert len(rows) == sum(len(document.questions) for document in read)
-    assert rows[0].vectors.shape == (read[0].slots, 7)
+    assert rows[0].vectors.shape == (read[0].slots, 8)
     np.testing.assert_array_equal(rows[1].vectors[:, -1], read[0].shared[1])
+    np.testing.assert_array_equal(rows[1].vectors[1:, -2], read[0].shared[1][:-1])
     np.testing.assert_array_equal(rows[1].holds, read[0].holds[1:2])
 
 

@@ -1,5 +1,6 @@
 """The table over documents: memories that hold the answer, rules that know the question, cells."""
 
+import dataclasses
 import json
 import shutil
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from lemn_tf.experiments import documents, documents_training
 from lemn_tf.experiments import documents_report as report
 from lemn_tf.experiments import documents_table as table
 from lemn_tf.experiments.documents_evidence import Evidence
+from lemn_tf.experiments.documents_words import ARRIVAL, PARAGRAPH
 from lemn_tf.pipelines import documents as files
 
 
@@ -78,9 +80,19 @@ def test_rules_that_know_the_question(rule, kept):
     assert table.aware_rule(side(), 0.25, rule)[1][0].tolist() == kept
 
 
+def test_the_rule_that_keeps_what_paragraphs_begin_with():
+    one = side()
+    far = np.zeros([12, ARRIVAL], np.float32)
+    far[:, ARRIVAL - PARAGRAPH + 4] = [1, 2, 3, 4, 1, 2, 3, 1, 2, 3, 4, 5]
+    seen = [dataclasses.replace(document, vectors=far) for document in one.documents]
+    one = dataclasses.replace(one, documents=seen, parts={"slot": slice(0, ARRIVAL)})
+    assert [ids.tolist() for ids in table.opening(one, 4)] == [[0, 1, 4, 7]] * 2
+    assert [len(ids) for ids in table.opening(one, 0.5)] == [6, 6]
+
+
 def test_documents_are_spread_over_the_file(towns):
     collection = files.read(towns.qa, towns.evidence)
-    part = table.spread(collection, 3)
+    part = table.spread(collection, 18)
     assert [part.entries[0], part.entries[-1]] == [collection.entries[0], collection.entries[-1]]
     assert len(part) == 3
     assert table.spread(collection, None) is table.spread(collection, 10**6) is collection

@@ -174,12 +174,12 @@ def test_the_stems_of_a_stream_are_carried_in_bits():
 def test_arrival_goes_on_where_it_stopped(collection):
     words = Words(["the", "gate", "is"])
     batch = next(iter(spans.dataset(collection, words, 2)))
-    items = batch["items"]
+    items, paragraph = batch["items"], batch["paragraph"]
     seen = tf.zeros([2, tokens.IDF], tf.bool)
     parts = []
     for part in (slice(0, 2), slice(2, None)):
         some = {name: leaf[:, part] for name, leaf in items.items()}
-        parts.append(arrival(some, seen, part.start))
+        parts.append(arrival(some, paragraph[:, part], seen, part.start))
         stems = tf.reshape(some["stem"] % tokens.IDF, [2, -1])
         seen |= tf.reduce_any(tf.one_hot(stems, tokens.IDF, True, False), axis=1)
-    np.testing.assert_allclose(tf.concat(parts, 1), arrival(items), atol=1e-6)
+    np.testing.assert_allclose(tf.concat(parts, 1), arrival(items, paragraph), atol=1e-6)

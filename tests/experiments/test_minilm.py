@@ -87,6 +87,45 @@ def test_slots_of_a_batch_get_the_vectors_of_their_texts(collection, tmp_path):
     assert not made[rows[2]].any()
 
 
+def test_words_together_make_the_vector_of_their_text(model):
+    texts = [["Gold", "is", "a", "metal."], ["Unbelievably", "heavy,", "too!"], [], ["a"] * 300]
+    words = model.words(texts, 6)
+    assert words.shape == (4, 6, minilm.DIMENSIONS)
+    assert not words[0, 4:].any()
+    assert not words[2].any()
+    assert words[3].any(axis=-1).all()
+    alone = model.words(texts[:1], 6)
+    np.testing.assert_allclose(alone[0], words[0], atol=1e-4)
+    bank = model.words([["river", "bank"], ["bank", "account"]], 2)
+    assert not np.allclose(bank[0, 1], bank[1, 0], atol=0.1)  # it depends on the words around it
+
+
+class Lengths:
+    """An encoder of words that needs no package: how many letters each has."""
+
+    def words(self, texts, length):
+        made = np.zeros((len(texts), length, minilm.DIMENSIONS), np.float32)
+        for row, text in enumerate(texts):
+            made[row, : len(text[:length]), 0] = [len(word) for word in text[:length]]
+        return made
+
+
+def test_words_of_a_batch_get_their_vectors(collection, tmp_path):
+    store = minilm.Store(tmp_path / "vectors", Lengths())
+    (batch,) = spans.dataset(collection, WORDS, 3, LAYOUT)
+    for _ in range(2):  # made, then read from files
+        slots, asked = (part.numpy() for part in store.context_of(batch, collection))
+        rows = {int(number): row for row, number in enumerate(batch["document"])}
+        assert slots.shape[:3] == tuple(batch["items"]["words"].shape)
+        # With what stands before the next word: "“sorry” " without the quote before it.
+        at = slots[rows[0], 1, :, 0].tolist()
+        assert at == [len("mat. "), len("It "), len("was “"), len("sorry” "), len("for")]
+        assert not slots[rows[2]].any()
+        expected = [len("What"), len("is"), len("A?")]
+        assert asked[rows[0], 0, :4, 0].tolist() == [*expected, 0]
+        assert not asked[rows[0], 1].any()
+
+
 def test_a_document_is_encoded_once(tmp_path):
     asked = []
 

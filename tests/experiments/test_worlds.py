@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from lemn_tf import loop, runs
 from lemn_tf.experiments import worlds
@@ -49,7 +50,13 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(tmp_path, mon
     agent = runs.load(tmp_path / "whole")
     for a, b in zip(whole.get_weights(), agent.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert list((tmp_path / "whole" / "logs").iterdir())
+    (board,) = (tmp_path / "whole" / "logs").iterdir()
+    events = tf.compat.v1.train.summary_iterator(str(board))
+    tags = {value.tag for event in events for value in event.summary.value}
+    assert {"life-lines", "memory", "return/fifo", "return/lru", "return/uniform"} <= tags
+    bare = worlds.train_world(SETTINGS, jit_compile=False)
+    for a, b in zip(whole.get_weights(), bare.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)  # the board changed nothing
     with pytest.raises(ValueError, match=r"other settings .*slots"):
         worlds.train_world(dataclasses.replace(SETTINGS, slots=3), tmp_path / "whole")
 

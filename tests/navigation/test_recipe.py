@@ -34,5 +34,6 @@ def test_guidance_takes_some_time():
 
 def test_going_on_is_unguided_and_begins_where_the_recipe_ended():
     later = AGENT_RECIPES["single-indicator", "frmqn"].further()
-    assert (later.guidance, later.entropy, later.episodes) == (0.0, 0.01, 64)
+    assert (later.guidance, later.entropy, later.episodes, later.maps) == (0.0, 0.01, 64, 4)
+    assert AGENT_RECIPES["imaze", "mqn"].further().maps is None
     assert later.at(1.0).entropy == 0.01

@@ -70,6 +70,20 @@ def test_offsets_give_back_every_word(collection, sentences):
             assert word in raw
 
 
+@pytest.mark.parametrize("sentences", [False, True])
+def test_words_know_how_far_their_paragraph_has_gone(made, sentences):
+    text = "Pisa is a town.\nIt leans.\n\nIt has a tower. \n  \n\n" + "very " * 9
+    (made.evidence / "wikipedia" / "Pisa.txt").write_text(text)
+    collection = documents.read(
+        made.write([made.record(1, "?", ["town"], "Pisa.txt")]), made.evidence
+    )
+    (batch,) = batches(collection, Layout(slot_words=5, longest=3, sentences=sentences))
+    live = batch["items"]["words"][0] > 0
+    expected = [*range(6), *range(4), *range(9)]
+    assert batch["paragraph"][0][live].tolist() == expected
+    assert not batch["paragraph"][0][~live].any()
+
+
 def test_labels_are_the_right_answers_and_all_of_them(collection):
     (batch,) = batches(collection, LAYOUT)
     found = {}

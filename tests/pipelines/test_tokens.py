@@ -115,7 +115,7 @@ def test_any_leading_shape_and_a_saved_function_agree(tmp_path):
 
 def test_words_before_wide_spaces_are_whole():
     text = "It is 150\u00a0km\u3000away.\nBy car\u2003only\u0085now. \n\n So"
-    raw, starts = tokens.split(tf.constant([text, "", " \n"]))
+    raw, starts, _ = tokens.split(tf.constant([text, "", " \n"]))
     assert raw.to_list() == [[word.encode() for word in text.split()], [], []]
     begins = [word for word, start in zip(raw[0].numpy(), starts[0].numpy(), strict=True) if start]
     assert begins == [b"It", b"By", b"So"]
@@ -127,7 +127,16 @@ def test_words_are_split_as_in_the_pipeline(text):
     texts = tf.constant([text, "He left. Why?"])
     raw, row, place, begin, _ = slots._words(texts, None)
     stops = tokens.ends_sentence(*tokens.strip(raw)[1:])
-    words, starts = tokens.split(texts)
+    words, starts, before = tokens.split(texts)
     assert words.values.numpy().tolist() == raw.numpy().tolist()
-    expected = slots._starts(texts, stops, row, place, begin)
-    assert starts.values.numpy().tolist() == expected.numpy().tolist()
+    line = slots._line(texts, row, begin)
+    fresh = (place == 0) | (line != tf.roll(line, 1, 0))
+    assert starts.values.numpy().tolist() == (fresh | tf.roll(stops, 1, 0)).numpy().tolist()
+    blank = (place == 0) | (line - tf.roll(line, 1, 0) > 1)
+    assert before.values.numpy().tolist() == slots._since(blank).numpy().tolist()
+
+
+def test_paragraphs_end_with_an_empty_line():
+    texts = ["One two\nthree.\n \t\n\nFour five", "", "\n\nSix\n\n\n", "Seven eight"]
+    _, _, before = tokens.split(tf.constant(texts))
+    assert before.to_list() == [[0, 1, 2, 0, 1], [], [0], [0, 1]]

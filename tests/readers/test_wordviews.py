@@ -42,6 +42,17 @@ def test_a_question_aware_policy_sees_what_the_reader_makes_of_each_slot(reader,
     )
 
 
+def test_a_question_aware_policy_may_see_what_the_slot_before_shares(reader, documents):
+    made = type(reader).from_config({**reader.get_config(), "before": True})
+    stems = documents["items"]["stem"]
+    items = {**documents["items"], "before": tf.pad(stems, [[0, 0], [1, 0], [0, 0]])[:, :-1]}
+    seen = made.aware()(by_question({**documents, "items": items})["items"]).numpy()
+    assert seen.shape[-1] == made.vectors(made.encode(items)).shape[-1] + 4
+    np.testing.assert_allclose(seen[:, 1:, -2], seen[:, :-1, -1])
+    assert not seen[:, 0, -2].any()
+    assert seen[..., -1].any()
+
+
 def test_overlap_keeps_the_slots_that_share_the_questions_words(reader, documents):
     model = StreamReader(reader, slots=2, policy="overlap")
     episode = by_question(documents)

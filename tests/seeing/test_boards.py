@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+import pytest
 import tensorflow as tf
 
 from lemn_tf.seeing.boards import Board, tables
@@ -24,7 +26,7 @@ def test_one_file_with_all_of_it(trace, tmp_path):
     board = Board(tmp_path, {"slots": 2, "recipe": {"rate": 0.1}})
     board.phase("reader", 0, 0)
     board.scalars({"loss": 1.0, "val_loss": 2.0, "phase": "reader", "update": 3}, 10)
-    board.errors({"st-lemn": 10.0, "fifo": 40.0, "oracle": 0.0}, 10)
+    board.results({"st-lemn": 10.0, "fifo": 40.0, "oracle": 0.0}, 10)
     board.memory([trace], 10)
     board.close()
     found = events(tmp_path)
@@ -55,6 +57,20 @@ def test_no_regret_is_shown_where_nobody_knows_what_was_needed(trace, tmp_path):
     found = events(tmp_path)
     assert "life-lines" in found
     assert not [tag for tag in found if tag.startswith("regret")]
+
+
+def test_a_look_at_a_subject_beside_the_rules(subject, tmp_path):
+    board = Board(tmp_path)
+    before = np.random.get_state()[1].copy()
+    board.look(subject, 7)
+    board.close()
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
+    found = events(tmp_path)
+    errors = {tag: tf.make_ndarray(found[tag][0][1].tensor) for tag in found if tag[:6] == "error/"}
+    assert errors["error/fifo"] == pytest.approx(subject.score("fifo")["result"])
+    assert set(errors) == {f"error/{name}" for name in ("st-lemn", "fifo", "lru", "oracle")}
+    assert {"life-lines", "memory", "age of evicted items", LATER} <= set(found)
+    assert {step for values in found.values() for step, _ in values} == {0, 7}
 
 
 def test_memory_at_the_questions(trace):

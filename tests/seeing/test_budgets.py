@@ -7,7 +7,7 @@ def test_a_run_and_a_rule_at_two_sizes(subject):
     curves = errors_by_size({"mine": subject}, [2, 5])
     assert set(curves) == {"mine", *subject.rules()}
     assert all([size for size, _ in points] == [2, 5] for points in curves.values())
-    assert curves["mine"][1][1] == subject.score()["error"]
+    assert curves["mine"][1][1] == subject.score()["result"]
     assert curves["mine"][1][1] < curves["fifo"][1][1]
 
 

@@ -68,11 +68,15 @@ def test_a_learning_curve_goes_on_over_phases():
         {"phase": "policy", "episodes": 32, "val_accuracy": 0.5},
         {"phase": "policy", "episodes": 64, "val_accuracy": 0.75},
     ]
-    points, phases, unit = figures.along(history)
+    points, phases, unit, measure = figures.along(history)
     assert points == [(32, 80.0), (64, 50.0), (96, 25.0)]
     assert phases == [(0, "reader"), (32, "policy")]
-    assert unit == "episodes"
-    assert figures.along([{"frames": 7, "val_success_rate": 60.0}])[0] == [(7, 40.0)]
+    assert (unit, measure) == ("episodes", figures.ERROR)
+    won = {"frames": 7, "val_success_rate": 60.0, "val_return": 0.2}
+    assert figures.along([won]) == ([(7, 40.0)], [], "frames", figures.ERROR)
+    returned = [{"frames": 7, "val_return": -0.5}]
+    assert figures.along(returned) == ([(7, -0.5)], [], "frames", "return")
+    assert figures.learning_curve({"mine": returned}).axes[0].get_ylabel() == "validation return"
     assert figures.learning_curve({"mine": history}).axes[0].get_xlabel() == "episodes seen"
     assert figures.learning_curve({"mine": []}) is None
 

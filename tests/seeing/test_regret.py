@@ -47,7 +47,7 @@ def test_a_model_in_hindsight(subject, examined):
     verdict = judge(examined)
     told = subject.score()
     assert verdict.questions == told["count"]
-    assert verdict.summary()["error"] == told["error"]
+    assert verdict.summary()["error"] == told["result"]
     fifo = judge(subject.traces(range(subject.count), "fifo"))
     assert fifo.recall < verdict.recall
     assert fifo.cost > verdict.cost

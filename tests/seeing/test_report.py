@@ -22,10 +22,12 @@ FAILED = Path("build") / "screenshots"
 def found(subject, examined):
     """Findings with real traces; scores are given, they are found out in other tests."""
     scores = {
-        name: {"error": error, "recall": 90.0, "count": 60}
+        name: {"result": error, "recall": 90.0, "count": 60}
         for name, error in {"mine": 1.7, "fifo": 45.0, "lru": 44.0, "oracle": 0.0}.items()
     }
-    curves = {name: [(3, 2 * one["error"] + 1), (5, one["error"])] for name, one in scores.items()}
+    curves = {
+        name: [(3, 2 * one["result"] + 1), (5, one["result"])] for name, one in scores.items()
+    }
     traces = {"mine": examined, "fifo": subject.traces(range(subject.count), "fifo")}
     verdicts = {name: judge(several) for name, several in traces.items()}
     made = {"command": "lemn report <mine>", "seed": 0}
@@ -132,6 +134,12 @@ def test_the_player_steps(page, browser):
     assert browser.run(where) == "9 of 45"
     assert "question 1" in browser.run("document.getElementById('news').textContent")
     assert browser.run("document.querySelectorAll('.slot').length") == 5
+    beside = "document.getElementById('beside').textContent"
+    assert "fifo says" in browser.run(beside)
+    browser.run("go(12)")
+    held = browser.run("shows[1].lines[12].ids.filter((id, k) => k !== shows[1].lines[12].s)")
+    texts = [browser.run(f"shows[0].items[{one}].x") for one in held]
+    assert browser.run(beside) == "fifo keeps " + " · ".join(texts)
     browser.run("which.value = 1; which.dispatchEvent(new Event('change'))")
     assert browser.run(where) == "1 of 45"
     if browser.run("document.querySelectorAll('[data-show]').length"):

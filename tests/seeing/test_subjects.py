@@ -9,7 +9,7 @@ from lemn_tf.seeing.subjects import TextSubject
 def test_its_scores_are_those_of_the_experiment(subject, preset, stories):
     told = babi.score(preset, stories)
     assert subject.score() == {
-        "error": told["error_rate"],
+        "result": told["error_rate"],
         "recall": told["support_recall"],
         "count": told["questions"],
     }

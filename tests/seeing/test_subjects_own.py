@@ -10,7 +10,7 @@ def test_scores_and_traces(own):
     model, x, y = own
     subject = OwnSubject(model, x, y, "mine")
     wrong = (model.predict(x, verbose=0).argmax(-1) != y).mean()
-    assert subject.score() == {"error": round(100 * wrong, 3), "recall": None, "count": 6}
+    assert subject.score() == {"result": round(100 * wrong, 3), "recall": None, "count": 6}
     assert (subject.policy, subject.slots, subject.rules()) == ("s-lemn", 3, ("fifo",))
     trace = subject.traces([2])[0]
     assert len(list(trace.steps())) == 12

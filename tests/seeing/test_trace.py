@@ -8,7 +8,8 @@ from lemn_tf.seeing.trace import Step, Trace, why
 def test_why_an_item_left(trace):
     assert trace.why(0) == (
         "Mary took the milk (0) left at t=3 with keep probability 0.04; Mary went home (1) stayed "
-        "in its place with 0.61; it would have been needed at question 2."
+        "in its place with 0.61; it would have been needed at question 2 (with it, the right "
+        "answer is 0.70 likelier)."
     )
     assert why(trace, 1) == "Mary went home (1) is still in memory."
     assert trace.why(2) == (

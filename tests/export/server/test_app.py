@@ -120,6 +120,22 @@ def test_stop_finishes_what_is_under_way(tools, toy):
     server.stop()  # again does nothing
 
 
+def test_stop_cuts_off_what_takes_too_long(toy, caplog):
+    server = Server(toy, port=0, rest_port=0)
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        large = slow(10**9)
+        large.inputs["steps"].CopyFrom(tf.make_tensor_proto(np.full([100], 10**9, np.int32)))
+        asked = [stub.Predict.future(one) for one in (slow(10**9), large, large, large)]
+        time.sleep(1)
+        start = time.monotonic()
+        server.stop(grace=1)
+        assert time.monotonic() - start < 10
+        assert {one.code() for one in asked} <= {Code.UNAVAILABLE, Code.CANCELLED}
+    assert "internal error" not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 def test_what_is_there_when_serving_begins_is_not_searched_for_garbage(toy):
     with Server(toy, port=0, rest_port=0, poll=0) as server:
         frozen = []

@@ -1,5 +1,8 @@
 """The gRPC front door, by the official stubs."""
 
+import threading
+import time
+
 import grpc
 import numpy as np
 import pytest
@@ -9,6 +12,9 @@ from tensorflow_serving.apis import (
     get_model_status_pb2,
     model_service_pb2_grpc,
 )
+
+from lemn_tf.export.limits import Limits
+from lemn_tf.export.server import Server, wire
 
 Code = grpc.StatusCode
 
@@ -108,6 +114,53 @@ def test_a_tensor_that_lies_about_its_size(tools, stub):
         code, details = tools.refused(stub.Predict, message)
         assert code is Code.INVALID_ARGUMENT
         assert "'x'" in details
+
+
+def test_callers_who_send_no_message_hold_up_nobody(tools, server, stub):
+    """They open more requests than a server has threads, and say no more."""
+    silence = threading.Event()
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        silent = [call.future(iter(silence.wait, True)) for _ in range(300)]
+        time.sleep(0.5)
+        assert stub.Predict(tools.request(x=tools.x, text=tools.text), timeout=10).outputs
+        for one in silent:
+            one.cancel()
+        silence.set()
+
+
+def test_a_message_is_waited_for_only_so_long(toy):
+    silence = threading.Event()
+    with (
+        Server(toy, port=0, rest_port=0, limits=Limits(seconds=0.5)) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        silent = call.future(iter(silence.wait, True), timeout=60)
+        assert silent.code() is Code.DEADLINE_EXCEEDED
+        assert "before the request was served" in silent.details()
+        silence.set()
+
+
+def test_of_too_many_callers_the_one_awaited_longest_makes_room(tools, server, stub, monkeypatch):
+    monkeypatch.setattr(wire, "_MOST_CALLS", 5)
+    silence = threading.Event()
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        first, *others = [call.future(iter(silence.wait, True), timeout=60) for _ in range(5)]
+        time.sleep(0.5)
+        assert stub.Predict(tools.request(x=tools.x, text=tools.text), timeout=30).outputs
+        assert first.code() is Code.RESOURCE_EXHAUSTED
+        assert not any(one.done() for one in others)
+        for one in others:
+            one.cancel()
+        silence.set()
+
+
+def test_a_request_without_a_message_is_refused(tools, server):
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        assert tools.refused(call, iter(()))[0] is Code.INVALID_ARGUMENT
 
 
 def test_bytes_that_are_no_message(tools, server):
