@@ -27,8 +27,8 @@ class Exam(NamedTuple):
 
 EXAMS = {
     # Two slots more than the steps that RepeatPrevious looks back, 4 and 32.
-    "popgym-RepeatFirstEasy-v0": Exam(6, 200_000),
-    "popgym-RepeatPreviousEasy-v0": Exam(6, 200_000),
+    "popgym-RepeatFirstEasy-v0": Exam(6, 250_000),
+    "popgym-RepeatPreviousEasy-v0": Exam(6, 250_000),
     "popgym-RepeatFirstMedium-v0": Exam(6, 300_000),
     "popgym-RepeatPreviousMedium-v0": Exam(34, 300_000),
     # The number is that of bsuite's sweep; the steps are those of the 10,000 episodes that it asks

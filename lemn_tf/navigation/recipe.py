@@ -134,6 +134,7 @@ WORLD_RECIPE = Recipe(
     final_rate=0.2,
     entropy=0.03,
     final_entropy=0.003,
+    eviction_entropy=0.08,
     passes=4,
     practice=1.0,
     hindsight=1.0,
