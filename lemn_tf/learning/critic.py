@@ -82,41 +82,6 @@ def normalised(advantages: tf.Tensor, free: tf.Tensor) -> tf.Tensor:
     return tf.stop_gradient((advantages - mean) * tf.math.rsqrt(variance + 1e-8))
 
 
-def actor_critic_loss(
-    logits: tf.Tensor,
-    actions: tf.Tensor,
-    values: tf.Tensor,
-    rewards: tf.Tensor,
-    free: tf.Tensor,
-    valid: tf.Tensor,
-    discount: float,
-    gae_lambda: float,
-    rollouts: int = 1,
-) -> Losses:
-    """Policy gradient with normalised advantages, squared error of the values, and entropy.
-
-    Args:
-        logits: `[B, T, A]` of the actions.
-        actions: `[B, T]` int32, the ones taken.
-        values: `[B, T]`, V(s_t).
-        rewards: `[B, T]`, received after each action.
-        free: `[B, T]` bool, steps where there was a choice.
-        valid: `[B, T]` bool, False after the end of a stream.
-        discount: gamma.
-        gae_lambda: lambda of the generalised advantage.
-        rollouts: this many successive rows are the same stream with different draws. An action is
-            then judged by comparing its return with those of the other rows at the same step.
-    """
-    advantages, returns = judge(rewards, values, valid, discount, gae_lambda)
-    if rollouts > 1:
-        same = tf.reshape(advantages, [-1, rollouts, advantages.shape[1]])
-        same -= tf.reduce_mean(same, axis=1, keepdims=True)
-        advantages = tf.reshape(same, tf.shape(advantages))
-    policy, entropy = choice_losses(logits, actions, normalised(advantages, free), free)
-    error = tf.square(values - returns) * tf.cast(valid, values.dtype)
-    return Losses(policy, tf.reduce_sum(error, axis=1), entropy)
-
-
 def choice_losses(
     logits: tf.Tensor,
     actions: tf.Tensor,
@@ -172,7 +137,7 @@ class ActorCritic:
         reward: "sign" for +1 or -1 for each answer, as in the paper; "probability" for that of the
             right answer, or exp(-loss) in a model of which only the loss is known.
         rollouts: how many rows of a batch in succession are the same stream; see
-            `actor_critic_loss`.
+            `losses`.
     """
 
     discount: float = 0.95
@@ -202,16 +167,9 @@ class ActorCritic:
             reward = 2.0 * tf.cast(rollout.right, tf.float32) - 1.0
         when = tf.one_hot(rollout.ask_at - 1, rollout.valid.shape[1])  # -1: before any item
         rewards = tf.einsum("bq,bqt->bt", reward * rollout.weight, when)
-        losses = actor_critic_loss(
-            rollout.logits,
-            rollout.decisions.slot,
-            rollout.values,
-            rewards,
-            rollout.decisions.free,
-            rollout.valid,
-            self.discount,
-            self.gae_lambda,
-            self.rollouts,
+        decisions = rollout.decisions
+        losses = self.losses(
+            rollout.logits, decisions.slot, rollout.values, rewards, decisions.free, rollout.valid
         )
         shown = {
             "return": tf.reduce_mean(tf.reduce_sum(rewards, axis=1)),
@@ -219,6 +177,37 @@ class ActorCritic:
         }
         loss = losses.policy + self.value * losses.value - rollout.entropy * losses.entropy
         return loss, shown
+
+    def losses(
+        self,
+        logits: tf.Tensor,
+        actions: tf.Tensor,
+        values: tf.Tensor,
+        rewards: tf.Tensor,
+        free: tf.Tensor,
+        valid: tf.Tensor,
+    ) -> Losses:
+        """Policy gradient with normalised advantages, squared error of the values, and entropy.
+
+        With `rollouts` an action is judged by comparing its return with those of the other draws
+        at the same step.
+
+        Args:
+            logits: `[B, T, A]` of the actions.
+            actions: `[B, T]` int32, the ones taken.
+            values: `[B, T]`, V(s_t).
+            rewards: `[B, T]`, received after each action.
+            free: `[B, T]` bool, steps where there was a choice.
+            valid: `[B, T]` bool, False after the end of a stream.
+        """
+        advantages, returns = judge(rewards, values, valid, self.discount, self.gae_lambda)
+        if self.rollouts > 1:
+            same = tf.reshape(advantages, [-1, self.rollouts, advantages.shape[1]])
+            same -= tf.reduce_mean(same, axis=1, keepdims=True)
+            advantages = tf.reshape(same, tf.shape(advantages))
+        policy, entropy = choice_losses(logits, actions, normalised(advantages, free), free)
+        error = tf.square(values - returns) * tf.cast(valid, values.dtype)
+        return Losses(policy, tf.reduce_sum(error, axis=1), entropy)
 
     def get_config(self):
         return dataclasses.asdict(self)

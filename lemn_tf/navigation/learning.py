@@ -1,7 +1,7 @@
 """Learning: one update of a `Navigator` from 32 or so whole episodes, by actor-critic.
 
 Where to go and what to forget are two categorical choices at every step, and one return judges
-both: advantage actor-critic with GAE, `lemn_tf.learning.critic.actor_critic_loss`, once for
+both: advantage actor-critic with GAE, `lemn_tf.learning.critic.choice_losses`, once for
 each. An update acts first (`rollout.walk`, no gradients, integers recorded), then computes the loss
 of all steps at once: the convolutions see each distinct frame once, everything else gathers.
 """

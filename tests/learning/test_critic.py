@@ -7,7 +7,6 @@ from tf_agents.utils import value_ops
 
 from lemn_tf.learning.critic import (
     ActorCritic,
-    actor_critic_loss,
     choice_losses,
     generalised_advantage,
     log_probability,
@@ -47,7 +46,7 @@ def tensors(case):
 
 
 def test_losses_against_loops(case):
-    losses = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.8)
+    losses = ActorCritic(discount=0.9, gae_lambda=0.8).losses(**tensors(case))
     advantages = np.zeros([B, T])
     for b in range(B):
         n = case["valid"][b].sum()
@@ -115,17 +114,17 @@ def test_with_lambda_one_targets_are_returns(case):
         for t in range(T):
             expected = sum(discount ** (k - t) * rewards[b, k] for k in range(t, T))
             np.testing.assert_allclose(returns[b, t], expected, rtol=1e-5, atol=1e-6)
-    losses = actor_critic_loss(**tensors(case), discount=discount, gae_lambda=1.0)
+    losses = ActorCritic(discount=discount, gae_lambda=1.0).losses(**tensors(case))
     error = (case["values"] - returns.numpy()) ** 2 * case["valid"]
     np.testing.assert_allclose(losses.value, error.sum(axis=1), rtol=1e-4)
 
 
 def test_what_stands_behind_the_end_changes_nothing(case):
-    plain = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.9)
+    plain = ActorCritic(discount=0.9, gae_lambda=0.9).losses(**tensors(case))
     behind = ~case["valid"]
     case["values"] = np.where(behind, 100.0, case["values"]).astype(np.float32)
     case["logits"] = np.where(behind[..., None], -7.0, case["logits"]).astype(np.float32)
-    other = actor_critic_loss(**tensors(case), discount=0.9, gae_lambda=0.9)
+    other = ActorCritic(discount=0.9, gae_lambda=0.9).losses(**tensors(case))
     for ours, theirs in zip(plain, other, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
@@ -135,14 +134,14 @@ def test_rollouts_of_a_stream_are_told_from_each_other(case):
     case = {name: np.concatenate([array[:2]] * 2)[[0, 2, 1, 3]] for name, array in case.items()}
     case["actions"][1::2] = (case["actions"][::2] + 1) % A
     options = {"discount": 0.9, "gae_lambda": 0.8, "rollouts": 2}
-    nothing = actor_critic_loss(**tensors(case), **options)
+    nothing = ActorCritic(**options).losses(**tensors(case))
     np.testing.assert_allclose(nothing.policy, 0, atol=1e-5)  # all fared alike
     case["rewards"][0, 3] += 2  # for the first stream's first rollout
-    one = actor_critic_loss(**tensors(case), **options)
+    one = ActorCritic(**options).losses(**tensors(case))
     assert abs(one.policy[0]) > 0.1
     np.testing.assert_allclose(one.policy[2:], 0, atol=1e-5)
     case["rewards"][:2, 3] += 5  # for both: only the values have to learn it
-    other = actor_critic_loss(**tensors(case), **options)
+    other = ActorCritic(**options).losses(**tensors(case))
     np.testing.assert_allclose(other.policy, one.policy, rtol=1e-3, atol=1e-5)
     assert np.all(np.abs(other.value - one.value)[:2] > 1)
 
@@ -151,7 +150,7 @@ def test_gradients_reach_logits_and_values_but_no_target(case):
     given = tensors(case)
     with tf.GradientTape() as tape:
         tape.watch([given["logits"], given["values"]])
-        losses = actor_critic_loss(**given, discount=0.9, gae_lambda=0.8)
+        losses = ActorCritic(discount=0.9, gae_lambda=0.8).losses(**given)
         total = tf.reduce_sum(losses.policy + losses.value)
     for_logits, for_values = tape.gradient(total, [given["logits"], given["values"]])
     assert np.all((np.abs(for_logits).sum(-1) > 0) == case["free"])
