@@ -91,10 +91,13 @@ def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
         temporary.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
-def parsed(path: str | os.PathLike, text: str) -> Any:
-    """Parses JSON from a file of a run, or a line of one; the error names the file."""
+def parsed(path: str | os.PathLike, text: bytes | str) -> dict[str, Any]:
+    """Parses a JSON object from a file of a run, or a line of one; the error names the file."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError(f"expected an object, got {found!r:.60}")
+        return found
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}): repair it, or choose another folder"

@@ -32,8 +32,6 @@ import os
 import signal
 import threading
 import time
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +68,7 @@ class Run:
         path = self.folder / "config.json"
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.exists():
-            changed = differing(parsed(path, path.read_text()), json.loads(text))
+            changed = differing(parsed(path, path.read_bytes()), json.loads(text))
             if changed:
                 raise ValueError(
                     f"{folder} holds a run made with other settings ({', '.join(changed)} differ): "
@@ -99,8 +97,11 @@ class Run:
             return None
         try:
             with np.load(self._checkpoint, allow_pickle=False) as file:
-                return dict(file)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+                arrays = dict(file)
+            if not arrays:
+                raise ValueError("nothing in it")
+            return arrays
+        except Exception as error:  # a damaged zip file can fail in many ways
             raise ValueError(
                 f"{self._checkpoint} is damaged ({error}): remove it to train from the beginning, "
                 "or choose another folder"
@@ -127,8 +128,8 @@ def history(folder: str | os.PathLike) -> list[dict[str, Any]]:
     A killed process may leave an unfinished last line, which is left out.
     """
     path = Path(folder) / HISTORY
-    lines = path.read_text().splitlines() if path.exists() else []
-    if lines and not lines[-1].endswith("}"):
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    if lines and not lines[-1].endswith(b"}"):
         del lines[-1]
     return [parsed(path, line) for line in lines]
 

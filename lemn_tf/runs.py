@@ -96,7 +96,7 @@ def config(name: str | os.PathLike) -> dict:
     """How a run was made, given its folder or a model in it; empty if there is no run."""
     path = Path(name)
     path = (path.parent if path.is_file() else path) / "config.json"
-    return parsed(path, path.read_text()) if path.is_file() else {}
+    return parsed(path, path.read_bytes()) if path.is_file() else {}
 
 
 def load(name: str | os.PathLike, compiled: bool = False) -> Any:

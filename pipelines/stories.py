@@ -10,6 +10,7 @@ rests on, is optional, and only used to report whether they were still in memory
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,24 +42,24 @@ class Story:
     questions: tuple[Question, ...]
 
 
-def read_jsonl(path: Path) -> list[Story]:
-    """Reads stories from a file of JSON lines.
+def parse_jsonl(path: Path, text: str) -> list[Story]:
+    """Stories from the text of a file of JSON lines.
+
+    Args:
+        path: of the file, for errors.
+        text: its content.
 
     Example:
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "story.jsonl"
     >>> question = {"question": "Where is Mary?", "answer": "garden"}
     >>> story = {"items": ["Mary went to the garden."], "questions": [question]}
-    >>> _ = path.write_text(json.dumps(story))
-    >>> read_jsonl(path)[0].questions
+    >>> parse_jsonl(Path("story.jsonl"), json.dumps(story))[0].questions
     (Question(text='Where is Mary?', answer='garden', support=(), asked_after=1),)
     """
     stories = []
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                stories.append(_story(line, f"{path}, line {number}"))
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+        if line.strip():
+            stories.append(_story(line, f"{path}, line {number}"))
     if not stories:
         raise ValueError(f"{path}: expected a story on each line, got an empty file")
     return stories

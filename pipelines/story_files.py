@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lemn_tf.files import write_atomically
 
-from .stories import Question, Story, read_jsonl
+from .stories import Question, Story, parse_jsonl
 
 
 def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Story]:
@@ -39,12 +39,35 @@ def read_stories(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list
     return [story for path in each for story in _read(Path(path))]
 
 
+def check_beginning(path: str | os.PathLike) -> None:
+    """Raises unless a file begins with a story; only its first line is read.
+
+    Args:
+        path: of stories, as `read_stories` takes it.
+
+    Example:
+
+    >>> check_beginning(__file__)
+    Traceback (most recent call last):
+    ValueError: ..., line 1: expected a line number, a space and a sentence, got '...
+    """
+    with open(path, "rb") as file:
+        head = b""
+        while not head.strip() and (line := file.readline()):
+            head += line
+    _parse(Path(path), head)
+
+
 def _read(path: Path) -> list[Story]:
-    return read_jsonl(path) if path.suffix == ".jsonl" else _read_file(path)
+    return _parse(path, path.read_bytes())
 
 
-def _read_file(path: Path) -> list[Story]:
-    text = path.read_bytes().decode("utf-8-sig", errors="replace")
+def _parse(path: Path, data: bytes) -> list[Story]:
+    text = data.decode("utf-8-sig", errors="replace")
+    return parse_jsonl(path, text) if path.suffix == ".jsonl" else _parse_text(path, text)
+
+
+def _parse_text(path: Path, text: str) -> list[Story]:
     stories: list[Story] = []
     facts: list[str] = []
     questions: list[Question] = []

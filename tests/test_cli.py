@@ -18,8 +18,9 @@ TRAIN = ["train", "babi", "--train", "x", "--valid", "x", "--out", "o"]
 
 def test_not_a_word_of_tensorflow(tmp_path):
     """A command that loads everything prints its own message, and nothing else."""
-    (tmp_path / "empty.txt").touch()
-    options = ["babi-noisy-st-lemn-5", "--data", str(tmp_path / "empty.txt")]
+    cut = tmp_path / "cut.txt"
+    cut.write_text("1 Mary got the milk.\nMary went to the garden.\n")
+    options = ["babi-noisy-st-lemn-5", "--data", str(cut)]
     done = subprocess.run(
         [sys.executable, "-m", "lemn_tf.cli", "evaluate", *options],
         capture_output=True,
@@ -29,7 +30,7 @@ def test_not_a_word_of_tensorflow(tmp_path):
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith(f"lemn: error: {tmp_path / 'empty.txt'}: expected")
+    assert done.stderr.startswith(f"lemn: error: {cut}, line 2: expected")
     assert done.stderr.count("\n") == 1
 
 
@@ -60,6 +61,7 @@ WRONG = [
     train babi {STORIES} --seed 99999999999999999999
     train babi {STORIES} --phases ,
     train babi {STORIES} --competent 101
+    train babi {STORIES}
     train babi --train {__file__} --valid {__file__} --out=
     train maze --start-from babi-noisy-st-lemn-5 --out r
     reproduce babi --cell nosuch
@@ -83,6 +85,7 @@ WRONG = [
     data maze --env imaze --count 3 --out x.jsonl
     evaluate nowhere --data x
     evaluate babi-noisy-st-lemn-5
+    evaluate babi-noisy-st-lemn-5 --data {__file__}
     evaluate babi-noisy-st-lemn-5 --data {__file__} --policy nosuch
     evaluate babi-noisy-st-lemn-5 --data {__file__} --policy s-lemn
     evaluate babi-noisy-st-lemn-5 --qa {__file__} --evidence .
@@ -92,15 +95,18 @@ WRONG = [
     evaluate documents-lite-st-lemn-10 --qa {__file__} --evidence nowhere
     compare babi-noisy-st-lemn-5
     compare babi-noisy-st-lemn-5 --data nowhere.txt
+    compare babi-noisy-st-lemn-5 --data {__file__}
     compare babi-noisy-st-lemn-5 --data {__file__} --policies fifo,nosuch
     compare babi-noisy-st-lemn-5 --data {__file__} --policies s-lemn
     compare babi-noisy-st-lemn-5 --data {__file__} --figure x.bmp
     compare imaze-mqn-st-lemn-4 --data {__file__}
     report nowhere --out r.html
     report babi-noisy-st-lemn-5 --data nowhere.txt --out r.html
+    report babi-noisy-st-lemn-5 --data {__file__} --out r.html
     report babi-noisy-st-lemn-5 imaze-mqn-st-lemn-4 --data {__file__} --out r.html
     trace babi-noisy-st-lemn-5 --data {__file__}
     trace babi-noisy-st-lemn-5 --out x.jsonl
+    trace babi-noisy-st-lemn-5 --data {__file__} --out x.jsonl
     play nowhere --out x.gif
     play babi-noisy-st-lemn-5 --out x.gif
     play imaze-mqn-st-lemn-4 --out nowhere/x.gif
@@ -145,9 +151,13 @@ def test_typing_mistakes_load_nothing_heavy(tmp_path):
             assert code == (0 if "--help" in arguments else 2), (code, arguments)
             assert not heavy & set(sys.modules), (heavy & set(sys.modules), arguments)
     """
+    story = tmp_path / "story.txt"
+    story.write_text("1 Mary got the milk.\n2 Where is it?\tgarden\t1\n")
     wrong = [[str(tmp_path) if one == "DIR" else one for one in arguments] for arguments in WRONG]
     bad = ("--label stable=7", "--timeout 0", "--port 8500 --rest-port 8500", f"--state-key {key}")
     wrong += [["serve", str(served), *options.split()] for options in bad]
+    shown = ["trace", "babi-noisy-st-lemn-5", "--data", str(story), "--why"]
+    wrong += [[*shown, "1"], [*shown, "0", "--episode", "1"]]
     command = [sys.executable, "-c", textwrap.dedent(script), json.dumps([*wrong, ["--help"]])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

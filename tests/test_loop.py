@@ -158,9 +158,24 @@ def test_a_second_trainer_is_refused(tmp_path):
     del run
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"not a zip"])
+NOT_CHECKPOINTS = [
+    b"",
+    b"PK\x03\x04 torn",
+    b"PK\x05\x06" + bytes(18),  # a zip archive of nothing
+    b"not a zip",
+]
+
+
+@pytest.mark.parametrize("content", NOT_CHECKPOINTS)
 def test_a_damaged_checkpoint_is_named(tmp_path, content):
     (tmp_path / "checkpoint.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged .*: remove it to train"):
+        Run(tmp_path, {}).load()
+
+
+def test_an_array_is_no_checkpoint(tmp_path):
+    with open(tmp_path / "checkpoint.npz", "wb") as file:
+        np.save(file, np.zeros(3))
     with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged .*: remove it to train"):
         Run(tmp_path, {}).load()
 
@@ -171,9 +186,13 @@ def test_a_damaged_config_or_history_is_named(tmp_path):
         (tmp_path / "history.jsonl").write_text(damaged)
         with pytest.raises(ValueError, match=r"history\.jsonl is damaged"):
             run.history()
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json is damaged"):
-        Run(tmp_path, {})
+    for broken in (b"{", b"\xff\xfe", b"[]"):
+        (tmp_path / "config.json").write_bytes(broken)
+        with pytest.raises(ValueError, match=r"config\.json is damaged"):
+            Run(tmp_path, {})
+    (tmp_path / "history.jsonl").write_bytes(b"\xff}\n")
+    with pytest.raises(ValueError, match=r"history\.jsonl is damaged"):
+        run.history()
 
 
 def test_a_kill_before_the_first_checkpoint_leaves_no_line_twice(tmp_path):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lemn_tf import retention
 from lemn_tf.files import place_for, room_for
+from lemn_tf.pipelines.story_files import check_beginning
 
 if TYPE_CHECKING:
     from lemn_tf.experiments.cells import C, CellTable
@@ -96,6 +97,13 @@ def there(*paths: str | os.PathLike | None) -> None:
     for path in paths:
         if path is not None:
             open(path, "rb").close()
+
+
+def stories(*paths: str | os.PathLike | None) -> None:
+    """Raises unless each file that is not None begins with a story."""
+    for path in paths:
+        if path is not None:
+            check_beginning(path)
 
 
 def folders(*paths: str | os.PathLike | None) -> None:

@@ -18,6 +18,7 @@ from lemn_tf.commands.common import (
     run_table,
     slot_count,
     slot_counts,
+    stories,
     there,
     usable,
     whole_number,
@@ -77,6 +78,8 @@ class Evaluate:
         elif arguments.policy:
             check_rules([arguments.policy], [arguments.run])
         room_for(arguments.predictions)
+        if not (agent or found.documents):
+            stories(arguments.data)
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.evaluation import with_rule
@@ -191,6 +194,7 @@ class Compare:
         elif any(runs.about(name).documents for name in arguments.runs):
             raise ValueError("questions about documents need both --qa F and --evidence DIR")
         figure_for(arguments.figure)
+        stories(arguments.data)
 
     def run(self, arguments: argparse.Namespace) -> int | None:
         from rich.console import Console

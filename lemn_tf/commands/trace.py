@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lemn_tf import runs
 from lemn_tf.commands import world
-from lemn_tf.commands.common import figure_for, folders, there, whole_number, whole_numbers
+from lemn_tf.commands.common import figure_for, folders, stories, there, whole_number, whole_numbers
 from lemn_tf.files import room_for
 from lemn_tf.pipelines import documents
 from lemn_tf.pipelines.story_files import read_stories
@@ -40,9 +40,14 @@ class Trace:
             raise ValueError("say what to make: --out F, --figure F, or --why ITEM")
         check_shown([arguments.run], arguments, arguments.out)
         figure_for(arguments.figure)
-        count = episodes_in(arguments)
-        if count is not None and (arguments.episode or 0) >= count:
-            raise ValueError(f"expected an episode 0 to {count - 1}, got {arguments.episode}")
+        known, episode, item = lengths_in(arguments), arguments.episode or 0, arguments.why
+        if known is None:
+            return
+        if episode >= len(known):
+            raise ValueError(f"expected an episode 0 to {len(known) - 1}, got {episode}")
+        items = known[episode]
+        if items is not None and item is not None and item >= items:
+            raise ValueError(f"no item {item}: expected one from 0 to {items - 1}")
 
     def run(self, arguments: argparse.Namespace) -> None:
         from lemn_tf.seeing import figures, files
@@ -88,6 +93,8 @@ def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str 
             raise ValueError(f"lengths are for maze agents, and {run} is not one")
         if found.documents and arguments.evidence is None:
             raise ValueError(f"{run} reads documents: say where they are with --evidence DIR")
+        if found.cls == "StreamReader" and not found.documents:
+            stories(arguments.data)
     there(arguments.data)
     folders(arguments.evidence)
     room_for(*made)
@@ -105,18 +112,22 @@ def check_world(run: str, arguments: argparse.Namespace) -> None:
         world.check_world(made["env"])
 
 
-def episodes_in(arguments: argparse.Namespace) -> int | None:
-    """How many episodes there are, if the data says so without TensorFlow."""
+def lengths_in(arguments: argparse.Namespace) -> Sequence[int | None] | None:
+    """The number of items of each episode, as far as the data says it without TensorFlow."""
     found = runs.about(arguments.run)
     if found.cls == "Navigator" and arguments.data is not None:
         from lemn_tf.mazes import load_jsonl  # needs an extra
 
-        return 4 * len(load_jsonl(arguments.data))
+        return [None] * 4 * len(load_jsonl(arguments.data))
     if found.cls == "Navigator":
-        return 8 * len(arguments.lengths) if arguments.lengths else None
+        return [None] * 8 * len(arguments.lengths) if arguments.lengths else None
     if found.documents:
-        return len(documents.read(arguments.data, arguments.evidence))
-    return len(read_stories(arguments.data)) if found.cls == "StreamReader" else None
+        return [None] * len(documents.read(arguments.data, arguments.evidence))
+    if found.cls != "StreamReader":
+        return None
+    stored = runs.config(arguments.run).get("store_questions", False)
+    told = read_stories(arguments.data)
+    return [len(story.facts) + stored * len(story.questions) for story in told]
 
 
 def subject_of(run: str, arguments: argparse.Namespace):

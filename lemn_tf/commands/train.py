@@ -15,6 +15,7 @@ from lemn_tf.commands.common import (
     percent,
     slot_count,
     slot_counts,
+    stories,
     there,
     usable,
     whole_number,
@@ -74,6 +75,7 @@ def check_babi(arguments: argparse.Namespace) -> None:
     shards = shards_for(arguments, arguments.workers or 1)
     for phase in settings_from(arguments).phases():
         recipes.check_shards(shards, phase.batch_size)
+    stories(arguments.train, arguments.valid)
 
 
 def shards_for(arguments: argparse.Namespace, count: int) -> int:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lemn_tf.pipelines import babi, babi_generator
+from lemn_tf.pipelines import babi, babi_generator, story_files
 
 
 def as_json(story: babi.Story) -> str:
@@ -72,3 +72,29 @@ def test_a_question_needs_a_fact_before_it(tmp_path):
     path.write_text("1 Where is Mary?\thome\n2 Mary went home.\n")
     with pytest.raises(ValueError, match="expected a fact before the first question of a story"):
         babi.read_stories(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "\n\nMary went home.\n", "line 3: expected a line number"),
+        ("a.jsonl", '\n{"items": []}\n', "line 2: expected an object with items and questions"),
+        ("a.txt", "\n", "expected at least one story"),
+        ("a.jsonl", "", "expected a story on each line, got an empty file"),
+    ],
+)
+def test_how_a_file_begins(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        story_files.check_beginning(path)
+
+
+def test_a_beginning_is_enough(tmp_path):
+    """What is wrong further on is found when the file is read."""
+    story = json.dumps({"items": ["Mary went home."], "questions": []})
+    for name, text in (("a.txt", "\n1 Mary went home.\n"), ("a.jsonl", f"\n{story}\n")):
+        (tmp_path / name).write_text(text + "rubbish\n")
+        story_files.check_beginning(tmp_path / name)
+        with pytest.raises(ValueError, match="line 3: expected"):
+            babi.read_stories(tmp_path / name)
