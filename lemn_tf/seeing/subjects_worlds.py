@@ -40,6 +40,7 @@ class WorldSubject(Subject):
     rising = True
     unit = "episodes"
     bound = ""
+    learned = "the return in validation"
     examined = 16
 
     def __init__(
