@@ -15,6 +15,7 @@ from lemn_tf.commands.common import figure_for, folders, there, whole_number, wh
 from lemn_tf.files import room_for
 from lemn_tf.pipelines import documents
 from lemn_tf.pipelines.story_files import read_stories
+from lemn_tf.seeing.amounts import EPISODES, KINDS, LENGTHS, MAPS
 
 
 class Trace:
@@ -112,8 +113,11 @@ def episodes_in(arguments: argparse.Namespace) -> int | None:
         from lemn_tf.mazes import load_jsonl  # needs an extra
 
         return 4 * len(load_jsonl(arguments.data))
-    if found.cls == "Navigator":
-        return 8 * len(arguments.lengths) if arguments.lengths else None
+    if found.cls == "Navigator":  # in two I-Mazes of each length, or in random ones; four headings
+        imazes = arguments.lengths or (LENGTHS if found.world == "imaze" else ())
+        return 4 * (2 * len(imazes) or KINDS * MAPS)
+    if found.cls == "MemoryAgent":
+        return EPISODES
     if found.documents:
         return len(documents.read(arguments.data, arguments.evidence))
     return len(read_stories(arguments.data)) if found.cls == "StreamReader" else None
