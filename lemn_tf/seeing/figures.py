@@ -240,8 +240,10 @@ RIGHT = ("right", "answer_in_memory", "accuracy")
 
 
 def _stages(history: Sequence[Mapping[str, Any]]):
-    """The history of a training over documents, see `along`; a gap between stages, as their errors
-    are of different things."""
+    """As `along`, for a training over documents.
+
+    There is a gap between stages, as their errors are of different things.
+    """
     points: list[tuple[float, float]] = []
     stages: list[tuple[float, str]] = []
     done = last = 0.0
