@@ -15,6 +15,7 @@ from lemn_tf.commands.common import figure_for, folders, stories, there, whole_n
 from lemn_tf.files import room_for
 from lemn_tf.pipelines import documents
 from lemn_tf.pipelines.story_files import read_stories
+from lemn_tf.seeing.amounts import EPISODES, KINDS, LENGTHS, MAPS
 
 
 class Trace:
@@ -119,8 +120,11 @@ def lengths_in(arguments: argparse.Namespace) -> Sequence[int | None] | None:
         from lemn_tf.mazes import load_jsonl  # needs an extra
 
         return [None] * 4 * len(load_jsonl(arguments.data))
-    if found.cls == "Navigator":
-        return [None] * 8 * len(arguments.lengths) if arguments.lengths else None
+    if found.cls == "Navigator":  # in two I-Mazes of each length, or in random ones; four headings
+        imazes = arguments.lengths or (LENGTHS if found.world == "imaze" else ())
+        return [None] * 4 * (2 * len(imazes) or KINDS * MAPS)
+    if found.cls == "MemoryAgent":
+        return [None] * EPISODES
     if found.documents:
         return [None] * len(documents.read(arguments.data, arguments.evidence))
     if found.cls != "StreamReader":

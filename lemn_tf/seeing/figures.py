@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -169,13 +170,15 @@ def budget_curve(
 
 
 def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure | None:
-    """The validation error, or return, along a training, its phases marked.
+    """The error, or return, along a training, its phases marked.
+
+    It is that in validation; a training over documents, which has none, shows how it went itself.
 
     Args:
         histories: by name, the lines of `history.jsonl`.
 
     Returns:
-        The figure; None if no history has a validation.
+        The figure; None if no history says how it went.
     """
     figure = Figure(figsize=(5.2, 3.5), layout="constrained")
     axes, unit, measure = figure.add_subplot(), "", ""
@@ -194,8 +197,8 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
                 axes.annotate(phase, where, xycoords=("data", "axes fraction"), **how)
     if not unit:
         return None
-    axes.set(xlabel=f"{unit} seen", ylabel=f"validation {measure}")
-    if measure == ERROR:
+    axes.set(xlabel=unit, ylabel=measure)
+    if measure != RETURN:
         axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -203,11 +206,15 @@ def learning_curve(histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figu
     return figure
 
 
-ERROR = "error, %"
+ERROR = "validation error, %"
+RETURN = "validation return"
+MISSED = "training error, %"
 
 
 def along(history: Sequence[Mapping[str, Any]]):
     """A history as points over the whole training, starts of phases, its unit and measure."""
+    if any("stage" in line for line in history):
+        return _stages(history)
     points: list[tuple[float, float]] = []
     phases: list[tuple[float, str]] = []
     done = last = 0.0
@@ -224,7 +231,32 @@ def along(history: Sequence[Mapping[str, Any]]):
             points.append((line["frames"], line["val_return"]))
     frames = any("frames" in line for line in history)
     returns = any("val_return" in line and "val_success_rate" not in line for line in history)
-    return points, phases, "frames" if frames else "episodes", "return" if returns else ERROR
+    unit = "frames seen" if frames else "episodes seen"
+    return points, phases, unit, RETURN if returns else ERROR
+
+
+RIGHT = ("right", "answer_in_memory", "accuracy")
+"""What stages of a training over documents call the share that they got right."""
+
+
+def _stages(history: Sequence[Mapping[str, Any]]):
+    """As `along`, for a training over documents.
+
+    There is a gap between stages, as their errors are of different things.
+    """
+    points: list[tuple[float, float]] = []
+    stages: list[tuple[float, str]] = []
+    done = last = 0.0
+    unit = "updates" if all("update" in line for line in history) else "epochs"
+    for line in history:
+        if not stages or stages[-1][1] != line["stage"]:
+            done += last
+            stages.append((done, line["stage"]))
+            if points:
+                points.append((done, math.nan))
+        last = line["update"] if unit == "updates" else line.get("epoch", 0) + 1
+        points += [(done + last, 100 * (1 - line[name])) for name in RIGHT if name in line][:1]
+    return points, stages, unit, MISSED
 
 
 def styles(names: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

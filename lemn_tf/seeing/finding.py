@@ -10,6 +10,7 @@ from typing import Any
 
 from lemn_tf import runs
 from lemn_tf.navigation.agent import MemoryAgent
+from lemn_tf.seeing.amounts import KINDS, LENGTHS, MAPS
 from lemn_tf.seeing.subjects import Subject, TextSubject
 
 
@@ -51,12 +52,6 @@ def find(
     return TextSubject(model, data, name, stored if store_questions is None else store_questions)
 
 
-LENGTHS = (5, 9, 15, 30)
-"""The I-Mazes to look at unless others are named."""
-MAPS = 25
-"""How many random mazes of each kind to look at unless there is a file of them."""
-
-
 def _agent(
     model: MemoryAgent, name: str, maps: str | None, lengths: Sequence[int] | None
 ) -> Subject:
@@ -72,7 +67,7 @@ def _agent(
     from lemn_tf.seeing.subjects_mazes import MazeSubject
 
     env = "imaze" if lengths else model.settings["world"]
-    data = maps or f"{2 * MAPS} random mazes"
+    data = maps or f"{KINDS * MAPS} random mazes"
     if maps is None and env == "imaze":
         lengths = list(lengths or LENGTHS)
         data = f"I-Mazes of {', '.join(map(str, lengths))} cells"

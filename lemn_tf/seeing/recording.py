@@ -12,17 +12,20 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from lemn_tf import retention
 from lemn_tf.episode import Episode
+from lemn_tf.layer import EpisodicMemory
 from lemn_tf.learning.model import Lesson, MemoryModel, Stream
 from lemn_tf.learning.rollout import kept_at
 from lemn_tf.model import StreamReader
 from lemn_tf.readers.base import Answer
 from lemn_tf.retention.decision import Decision
 from lemn_tf.seeing.trace import EMPTY, MATTERS, Asked, Line, Step, Trace
-from lemn_tf.tape import MemoryTape
+from lemn_tf.tape import Call, MemoryTape
 
 Nest = Any
 
@@ -271,6 +274,7 @@ def examine_model(
     memory: int = 0,
     hindsight: bool = False,
     variants: int = 64,
+    rule: str | None = None,
 ) -> Seen:
     """What one memory in your own model did with a batch, and what the model answered.
 
@@ -281,17 +285,16 @@ def examine_model(
         memory: which of its memories, in the order in which they are called.
         hindsight: also try dropped items in hindsight.
         variants: how many of a stream are tried.
+        rule: a policy without weights in the place of the model's own.
     """
 
     def run() -> dict[str, Any]:
-        with MemoryTape() as tape:
-            answers = model(x, training=False)
-        if memory >= len(tape.calls):
+        answers, calls = with_rules(model, x, rules)
+        if memory >= len(calls):
             raise ValueError(
-                f"expected a memory {memory} in the model {model.name!r}; it called "
-                f"{len(tape.calls)}"
+                f"expected a memory {memory} in the model {model.name!r}; it called {len(calls)}"
             )
-        call = tape.calls[memory]
+        call = calls[memory]
         stream = Stream.of(call)
         ask_at = stream.length[:, None] if call.ask_at is None else tf.cast(call.ask_at, tf.int32)
         told = {
@@ -303,7 +306,7 @@ def examine_model(
         }
         if y is None or getattr(model, "sample_loss", None) is None:
             return told
-        lesson = Lesson(model, x, y, None, answers, tape.calls, memory)
+        lesson = Lesson(model, x, y, None, answers, calls, memory)
         rollout = lesson.rollout(None, variants, tf.constant([0, 0]))
         told["probability"] = rollout.probability
         if hindsight:
@@ -312,8 +315,42 @@ def examine_model(
 
     x = tf.nest.map_structure(tf.convert_to_tensor, x)
     y = None if y is None else tf.nest.map_structure(tf.convert_to_tensor, y)
+    rules = None if rule is None else memories_like(model, x, rule)
     told = numpy(tf.function(run, autograph=False)())
     return Seen(right=_right(told["said"], y, told["ask_at"].shape), **told)
+
+
+def memories_like(model: keras.Model, x: Nest, rule: str) -> list[EpisodicMemory]:
+    """A memory with that rule for each of a model's own."""
+    if retention.get(rule).learns:
+        raise ValueError(f"{rule} is learned: expected a rule to put in its place")
+    with MemoryTape() as tape:
+        model(tf.nest.map_structure(lambda leaf: leaf[:1], x), training=False)
+    layers = [call.layer for call in tape.calls]
+    return [EpisodicMemory(layer.slots, rule, layer.encoder) for layer in layers]
+
+
+def with_rules(
+    model: keras.Model,
+    x: Nest,
+    rules: Sequence[EpisodicMemory] | None = None,
+    slots: int | None = None,
+) -> tuple[Nest, list[Call]]:
+    """What a model answers, and how it called its memories, or `rules` in their place.
+
+    Each of these then sees the same stream as before.
+    """
+    with MemoryTape(slots=slots) as tape:
+        answers = model(x, training=False)
+    if rules is None:
+        return answers, tape.calls
+    calls = []
+    for call, other in zip(tape.calls, rules, strict=True):
+        given = {} if call.ask_at is None else {"ask_at": call.ask_at}
+        returned = other(call.items, mask=call.mask, slots=slots, **given)
+        calls.append(call._replace(returned=returned))
+    with MemoryTape(instead=[call.returned for call in calls]):
+        return model(x, training=False), calls
 
 
 def _right(said: Nest, y: Nest, shape: tuple[int, ...]) -> np.ndarray | None:

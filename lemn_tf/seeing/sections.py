@@ -56,6 +56,7 @@ def headlines(found: Findings) -> str:
     )
     rules = "; ".join(words for rule, words in TOLD.items() if rule in found.scores)
     legend = f"<p class='soft small'>With {first.slots} slots: {_text(rules)}.</p>" if rules else ""
+    legend += f"<p class='soft small'>{_text(first.note)}</p>" if first.note else ""
     return (
         f"<section id='numbers' class='grid'><div class='card'>{said}<dl>{told}</dl></div>"
         f"<div class='card'><h3>{_text(first.measure.capitalize())}, side by side</h3>{rows}"
@@ -132,8 +133,7 @@ def curves(found: Findings) -> str:
     if learning is not None:
         cards += (
             f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: "
-            f"{'the error' if percent else 'the return'} in validation, phase by phase."
-            "</figcaption></figure>"
+            f"{_text(found.first.learned)}, phase by phase.</figcaption></figure>"
         )
     title = "One memory, many sizes" if learning is None else "Sizes and learning"
     return f"<section id='curves'><h2>{title}</h2><div class='grid wide'>{cards}</div></section>"

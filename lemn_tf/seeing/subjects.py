@@ -44,6 +44,8 @@ class Subject(abc.ABC):
         bound: the name of the clairvoyant row.
         traced: the rules that it can also be traced with, for comparison.
         examined: how many episodes are enough to judge it.
+        learned: what its learning curve shows.
+        note: what a reader should know about the rules beside it.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Subject(abc.ABC):
     bound = "oracle"
     traced: tuple[str, ...] = ("fifo",)
     examined = 100
+    learned = "the error in validation"
+    note = ""
 
     @property
     @abc.abstractmethod

@@ -10,9 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from lemn_tf import retention
-from lemn_tf.layer import EpisodicMemory
-from lemn_tf.seeing.recording import Words, examine_model, traces
+from lemn_tf.seeing.recording import (
+    Words,
+    examine_model,
+    memories_like,
+    traces,
+    with_rules,
+)
 from lemn_tf.seeing.subjects import RULES, Subject
 from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import in_words
@@ -35,7 +39,6 @@ class OwnSubject(Subject):
 
     measure = "wrong answers"
     unit = "samples"
-    traced = ()
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class OwnSubject(Subject):
         self.model, self.x, self.y, self.texts, self.memory = model, x, y, texts, memory
         self._calls = self._looked(self._rows(slice(1)))
         layer = self._calls[memory].layer
+        self._along = self._calls[memory].ask_at is not None
         self.policy, self.slots = layer.policy.name, layer.slots
         self.name, self.data = name or model.name, data
 
@@ -58,7 +62,17 @@ class OwnSubject(Subject):
         return len(tf.nest.flatten(self.x)[0])
 
     def rules(self) -> tuple[str, ...]:
-        return RULES[:1]  # LRU would need to know what is read, and the oracle what is needed
+        return RULES[:1] if self._along else RULES[:2]
+
+    @property
+    def note(self) -> str:  # type: ignore[override]
+        """Which rules there are, and why not the others."""
+        lru = (
+            "There is no LRU: the model does not say which items its questions read."
+            if self._along
+            else "LRU is FIFO here: nothing is read before the stream ends."
+        )
+        return f"{lru} There is no oracle: nothing says which items a question needs."
 
     def _rows(self, rows: Any) -> tuple[Nest, Nest]:
         return tuple(
@@ -91,31 +105,16 @@ class OwnSubject(Subject):
         return {"result": round(100 * (1 - right / total), 3), "recall": None, "count": total}
 
     def _answers(self, x: Nest, policy: str | None, slots: int | None) -> np.ndarray:
-        """The model's answers, with its policies or with a rule in their place.
-
-        Each memory then sees the same stream as before.
-        """
-        with MemoryTape(slots=slots) as tape:
-            answers = self.model(x, training=False)
-        if policy is None:
-            return np.asarray(answers)
-        if retention.get(policy).learns:
-            raise ValueError(f"{policy} is learned: expected a rule to put in its place")
-        instead = []
-        for call in tape.calls:
-            other = EpisodicMemory(slots or call.layer.slots, policy, call.layer.encoder)
-            options = {} if call.ask_at is None else {"ask_at": call.ask_at}
-            instead.append(other(call.items, mask=call.mask, **options))
-        with MemoryTape(instead=instead):
-            return np.asarray(self.model(x, training=False))
+        """The model's answers, with its policies or with a rule in their place."""
+        rules = None if policy is None else memories_like(self.model, x, policy)
+        return np.asarray(with_rules(self.model, x, rules, slots)[0])
 
     def traces(
         self, episodes: Sequence[int], policy: str | None = None, hindsight: bool = True
     ) -> list[Trace]:
-        if policy is not None and policy != self.policy:
-            raise ValueError(f"expected the model's own policy {self.policy}, got {policy}")
+        rule = None if policy == self.policy else policy
         x, y = self._rows(np.asarray(episodes))
-        seen = examine_model(self.model, x, y, self.memory, hindsight)
+        seen = examine_model(self.model, x, y, self.memory, hindsight, rule=rule)
         call = self._looked((x, y))[self.memory]
         told = tf.nest.map_structure(lambda leaf: leaf.numpy(), call.items)
         items = [
@@ -126,7 +125,7 @@ class OwnSubject(Subject):
             for r in range(len(episodes))
         ]
         words = Words(items=items, **self._answered(seen, np.asarray(y)))
-        return traces(seen, words, self.about())
+        return traces(seen, words, {**self.about(), "policy": policy or self.policy})
 
     @staticmethod
     def _answered(seen, labels: np.ndarray) -> dict[str, list[list[str]]]:

@@ -13,14 +13,12 @@ from lemn_tf.experiments.agent_runs import TEST_SEED
 from lemn_tf.navigation import worlds
 from lemn_tf.navigation.agent import MemoryAgent, Move
 from lemn_tf.retention.decision import Decision
+from lemn_tf.seeing.amounts import EPISODES
 from lemn_tf.seeing.figures import data_url
 from lemn_tf.seeing.recording import Seen, Words, numpy, traces
 from lemn_tf.seeing.subjects import Subject
 from lemn_tf.seeing.trace import Trace
 from lemn_tf.tables import in_words
-
-EPISODES = 64
-"""How many episodes a score is the mean of."""
 
 
 class WorldSubject(Subject):
@@ -40,6 +38,7 @@ class WorldSubject(Subject):
     rising = True
     unit = "episodes"
     bound = ""
+    learned = "the return in validation"
     examined = 16
 
     def __init__(

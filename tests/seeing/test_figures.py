@@ -71,14 +71,33 @@ def test_a_learning_curve_goes_on_over_phases():
     points, phases, unit, measure = figures.along(history)
     assert points == [(32, 80.0), (64, 50.0), (96, 25.0)]
     assert phases == [(0, "reader"), (32, "policy")]
-    assert (unit, measure) == ("episodes", figures.ERROR)
+    assert (unit, measure) == ("episodes seen", figures.ERROR)
     won = {"frames": 7, "val_success_rate": 60.0, "val_return": 0.2}
-    assert figures.along([won]) == ([(7, 40.0)], [], "frames", figures.ERROR)
+    assert figures.along([won]) == ([(7, 40.0)], [], "frames seen", figures.ERROR)
     returned = [{"frames": 7, "val_return": -0.5}]
-    assert figures.along(returned) == ([(7, -0.5)], [], "frames", "return")
+    assert figures.along(returned) == ([(7, -0.5)], [], "frames seen", figures.RETURN)
     assert figures.learning_curve({"mine": returned}).axes[0].get_ylabel() == "validation return"
     assert figures.learning_curve({"mine": history}).axes[0].get_xlabel() == "episodes seen"
     assert figures.learning_curve({"mine": []}) is None
+
+
+def test_a_learning_curve_over_stages():
+    """Documents: the reader's right answers, then the answers kept, with a gap between."""
+    history = [
+        {"stage": "reader", "epoch": 0, "update": 10, "right": 0.25},
+        {"stage": "reader", "epoch": 1, "update": 20, "right": 0.5},
+        {"stage": "policy", "update": 4, "answer_in_memory": 0.75},
+    ]
+    points, stages, unit, measure = figures.along(history)
+    assert [point for point in points if point[1] == point[1]] == [(10, 75.0), (20, 50.0), (24, 25)]
+    assert len(points) == 4
+    assert (stages, unit, measure) == ([(0, "reader"), (20, "policy")], "updates", figures.MISSED)
+    (axes,) = figures.learning_curve({"mine": history}).axes
+    assert axes.get_ylabel() == figures.MISSED
+    assert [text.get_text() for text in axes.texts] == ["reader", "policy"]
+    old = [{name: line[name] for name in line if name != "update"} for line in history]
+    assert [x for x, _ in figures.along(old)[0]] == [1, 2, 2, 3]
+    assert figures.along(old)[2] == "epochs"
 
 
 def test_tables_for_notebooks():

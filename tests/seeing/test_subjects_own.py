@@ -11,12 +11,32 @@ def test_scores_and_traces(own):
     subject = OwnSubject(model, x, y, "mine")
     wrong = (model.predict(x, verbose=0).argmax(-1) != y).mean()
     assert subject.score() == {"result": round(100 * wrong, 3), "recall": None, "count": 6}
-    assert (subject.policy, subject.slots, subject.rules()) == ("s-lemn", 3, ("fifo",))
+    assert (subject.policy, subject.slots, subject.rules()) == ("s-lemn", 3, ("fifo", "lru"))
     trace = subject.traces([2])[0]
     assert len(list(trace.steps())) == 12
     (asked,) = trace.questions()
     assert asked.expected == str(y[2])
     assert (asked.answer == asked.expected) == asked.right
+
+
+def test_rules_beside_it(own):
+    """FIFO keeps the last three, and can be judged; asked at the end, LRU does the same."""
+    model, x, y = own
+    subject = OwnSubject(model, x, y)
+    assert subject.traced == ("fifo",)
+    (trace,) = subject.traces([1], "fifo")
+    assert trace.about["policy"] == "fifo"
+    (asked,) = trace.questions()
+    assert asked.ids == (9, 10, 11)
+    answer = subject._answers(x, "fifo", None)[1]
+    assert asked.answer == str(answer.argmax())
+    assert 0 < asked.probability < 1
+    assert all(0 <= item < 9 for item in asked.costs)
+    assert subject.score("lru") == subject.score("fifo")
+    assert "LRU is FIFO here" in subject.note
+    assert "no oracle" in subject.note
+    with pytest.raises(ValueError, match="st-lemn is learned"):
+        subject.traces([1], "st-lemn")
 
 
 def test_a_rule_in_the_policys_place(own):
