@@ -81,9 +81,7 @@ def encode(
     batch, steps = tf.size(texts), layout.slots
     if steps is None:
         steps = tf.maximum(tf.reduce_max(slot) + 1, 1)  # reduce_max of nothing is the least number
-    inside = tf.where(slot < steps)[:, 0]
-    at = tf.stack([tf.gather(part, inside) for part in (row, slot, column)], -1)
-    grid = tf.scatter_nd(at, tf.cast(inside, tf.int32) + 1, [batch, steps, layout.slot_words])
+    grid = _grid((row, slot, column), [batch, steps, layout.slot_words])
 
     def laid(values: tf.Tensor, padding: int) -> tf.Tensor:
         filler = tf.fill([1], tf.cast(padding, values.dtype))
@@ -113,6 +111,13 @@ def encode(
         "reach": tf.where(there, tf.reshape(reach, shape), -1),
         "offsets": tf.stack([laid(begin + before, -1), laid(end - after, -1)], -1),
     }
+
+
+def _grid(at: tuple[tf.Tensor, ...], shape: list[int | tf.Tensor]) -> tf.Tensor:
+    """Which word lies where, `[B, T, L]`, counted from 1; 0 for none. Later slots are left out."""
+    inside = tf.where(at[1] < shape[1])[:, 0]
+    places = tf.stack([tf.gather(part, inside) for part in at], -1)
+    return tf.scatter_nd(places, tf.cast(inside, tf.int32) + 1, shape)
 
 
 def _words(texts: tf.Tensor, most: int | None) -> tuple[tf.Tensor, ...]:

@@ -277,14 +277,8 @@ def train(
 
     def batches():
         for _ in range(epochs):
-            order = random.permutation(len(documents))
-            if weights is not None:
-                share = weights / weights.sum()
-                order = random.choice(len(documents), len(documents), p=share)
-            cut = list(windows([documents[i] for i in order], steps, random))
-            cut *= 1 if len(cut) >= batch_size else batch_size
-            for start in range(0, len(cut) - batch_size + 1, batch_size):
-                yield _fixed(cut[start : start + batch_size], steps, questions)
+            for some in _pass(documents, steps, batch_size, weights, random):
+                yield _fixed(some, steps, questions)
 
     example = _fixed(list(documents[:1]), steps, questions)
     signature = {
@@ -297,6 +291,23 @@ def train(
         warnings.filterwarnings("ignore", message="Your input ran out of data")
         trainer.fit(data, verbose=0, shuffle=False)
     return trainer
+
+
+def _pass(
+    documents: Sequence[Evidence],
+    steps: int,
+    batch_size: int,
+    weights: np.ndarray | None,
+    random: np.random.Generator,
+) -> Iterator[list[Evidence]]:
+    """One pass over the documents in random order, or as many drawn by weight, in batches."""
+    order = random.permutation(len(documents))
+    if weights is not None:
+        order = random.choice(len(documents), len(documents), p=weights / weights.sum())
+    cut = list(windows([documents[i] for i in order], steps, random))
+    cut *= 1 if len(cut) >= batch_size else batch_size
+    for start in range(0, len(cut) - batch_size + 1, batch_size):
+        yield cut[start : start + batch_size]
 
 
 def _fixed(documents: list[Evidence], steps: int, questions: int) -> dict[str, np.ndarray]:
