@@ -35,12 +35,13 @@ class Episodes(NamedTuple):
     """Whole episodes, `[B, T, ...]`; after its end a row is padding.
 
     Attributes:
-        seen: nest, the observations.
+        seen: nest, the observations; with a `view`, each different one once, `[K, ...]`.
         action: int32, what was done on seeing them.
         reward: received for it; 0 after the end.
         valid: bool, False after the end.
         ids: int64 `[B, T, N + 1]`, the steps at which the candidates of the memory were seen.
         slot: int32, which of them was forgotten.
+        view: int32, which of the different observations was seen; see `distinct`.
     """
 
     seen: Nest
@@ -49,6 +50,7 @@ class Episodes(NamedTuple):
     valid: tf.Tensor
     ids: tf.Tensor
     slot: tf.Tensor
+    view: tf.Tensor | None = None
 
 
 def make(env: str, rows: int = 1, modules: Sequence[str] = ()) -> gymnasium.vector.VectorEnv:
@@ -211,12 +213,44 @@ def _over_time(*steps: np.ndarray) -> tf.Tensor:
     return tf.constant(np.pad(array, padding))
 
 
+def distinct(lived: Episodes) -> Episodes:
+    """The same episodes with each different observation once, if few of them are different.
+
+    They are padded to 256, 1,024, ..., so that one compiled program serves many episodes.
+
+    Args:
+        lived: without a `view`.
+    """
+    leaves = [x.numpy() for x in tf.nest.flatten(lived.seen)]
+    count = lived.valid.shape.num_elements()
+    rows = np.concatenate([x.reshape(count, -1).view(np.uint8) for x in leaves], axis=-1)
+    numbers: dict[bytes, int] = {}
+    view = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    size = 256
+    while size < len(numbers):
+        size *= 4
+    if size > count // 2:
+        return lived
+    first = np.zeros(size, np.int64)
+    first[: len(numbers)] = np.unique(view, return_index=True)[1]
+    seen = [tf.constant(x.reshape(count, *x.shape[2:])[first]) for x in leaves]
+    places = tf.constant(np.reshape(view, lived.valid.shape), tf.int32)
+    return lived._replace(seen=tf.nest.pack_sequence_as(lived.seen, seen), view=places)
+
+
 class WorldLearner(Learner):
     """Updates an agent from whole episodes in any world. Args: as `Learner`."""
 
     def __init__(self, model: MemoryAgent, recipe: Recipe, jit_compile: bool = True):
         super().__init__(model, recipe, jit_compile)
         self._judge = tf.function(self.verdict, autograph=False, jit_compile=jit_compile)
+
+    def look(self, batch: Episodes) -> Views:
+        """What the observations of all steps contribute; each different one is encoded once."""
+        views = self.model.look(batch.seen)
+        if batch.view is None:
+            return views
+        return Views(*(tf.gather(x, batch.view) for x in views))
 
     def replayed(self, batch: Episodes, views: Views) -> tuple[tf.Tensor, tf.Tensor]:
         """What the agent made of every step: the reader's output, and the candidates' vectors."""
@@ -231,6 +265,8 @@ class WorldLearner(Learner):
 
     def learn(self, batch: Episodes, seed: tf.Tensor, progress: float) -> dict[str, float]:
         """See `Learner.learn`; judges the episodes once, and learns from them several times."""
+        if any(leaf["kind"] == "image" for leaf in self.model.reader.eyes.leaves):
+            batch = distinct(batch)
         verdict = self._judge(batch, seed)
         for number in range(self.recipe.passes):
             shown = super().learn((batch, verdict), seed + tf.constant([0, number << 20]), progress)
@@ -239,7 +275,7 @@ class WorldLearner(Learner):
     def verdict(self, batch: Episodes, seed: tf.Tensor) -> Verdict:
         """How the episodes turned out, by the weights they were lived with."""
         model, recipe = self.model, self.recipe
-        views = model.look(batch.seen)
+        views = self.look(batch)
         output, vectors = self.replayed(batch, views)
         values = tf.squeeze(model.critic(output), -1)
         came = judge(batch.reward, values, batch.valid, recipe.discount, recipe.gae_lambda)
@@ -257,7 +293,7 @@ class WorldLearner(Learner):
     def losses(self, batch: tuple[Episodes, Verdict], entropy, guidance=0.0, seed=None):
         """See `Learner.losses`; nobody knows the way, so there is no guidance."""
         lived, verdict = batch
-        views = self.model.look(lived.seen)
+        views = self.look(lived)
         seen = self.replayed(lived, views)
         total, shown = judged(self.model, self.recipe, lived, seen, entropy, seed, verdict)
         if self.recipe.practice and hindsight.reads(self.model):

@@ -39,14 +39,24 @@ class First(gymnasium.Env):
         return self._seen(self._deal()), reward, self.steps == self.end, False, {}
 
 
+class Painted(First):
+    """The same cards as pictures."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, [3, 3, 3], np.float32)
+
+    def _seen(self, card):
+        return np.broadcast_to(np.eye(3, dtype=np.float32)[card], [3, 3, 3])
+
+
 @pytest.fixture(scope="module", autouse=True)
 def registered():
     gymnasium.register("lemn-test/First-v0", entry_point=First)
+    gymnasium.register("lemn-test/Painted-v0", entry_point=Painted)
 
 
-def small(rows=4, **sizes):
+def small(rows=4, env="First", **sizes):
     keras.utils.set_random_seed(1)
-    envs = worlds.make("lemn-test/First-v0", rows)
+    envs = worlds.make(f"lemn-test/{env}-v0", rows)
     agent = worlds.agent_for(envs, **{"units": 8, "width": 4, "slots": 2, **sizes})
     return agent, worlds.Life(agent, envs)
 
@@ -92,6 +102,37 @@ def test_the_same_seeds_give_the_same_life():
     np.testing.assert_array_equal(one.seen["card"], again.seen["card"])
     np.testing.assert_array_equal(one.action, again.action)
     assert np.any(one.seen["card"].numpy() != other.seen["card"].numpy())
+
+
+def test_each_different_picture_is_encoded_once():
+    agent, life = small(rows=32, env="Painted")
+    draws = tf.constant([3, 4])
+    lived = life(0, draws)
+    once = worlds.distinct(lived)
+    assert once.seen.shape == (256, 3, 3, 3)
+    assert len(np.unique(once.view)) == 4  # three cards, and nothing after the end
+    np.testing.assert_array_equal(tf.gather(once.seen, once.view), lived.seen)
+    learner = worlds.WorldLearner(agent, Recipe(practice=1.0, hindsight=1.0), jit_compile=False)
+    verdicts = [learner.verdict(batch, draws) for batch in (lived, once)]
+    for one, other in zip(*verdicts, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    both = [
+        learner.gradients((batch, verdicts[0]), tf.constant(0.01), 0.0, draws)[0]
+        for batch in (lived, once)
+    ]
+    for variable, one, other in zip(agent.trainable_variables, *both, strict=True):
+        one, other = (tf.convert_to_tensor(x) for x in (one, other))  # tables have slices
+        np.testing.assert_allclose(one, other, atol=1e-5, err_msg=variable.path)
+    judged = []
+    learner._judge = lambda batch, seed: judged.append(batch) or verdicts[0]
+    learner.learn(lived, draws, 0.0)
+    assert judged[0].view is not None
+
+
+def test_episodes_in_which_much_is_different_stay_as_they_are():
+    _, life = small(env="Painted")
+    lived = life(0)
+    assert worlds.distinct(lived) is lived
 
 
 @pytest.mark.slow
