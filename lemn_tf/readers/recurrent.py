@@ -1,8 +1,8 @@
 """Recurrent layers that read short texts in both directions at once, for readers of words.
 
-What depends only on the inputs is one product for all steps. The GRU's gradient is written by
-hand, so that the recurrent weights' part is one large product too; automatic differentiation makes
-one for each step. Tests compare both layers with Keras' own.
+What depends only on the inputs is one product for all steps. The gradients are written by hand, so
+that the recurrent weights' part is one large product too; automatic differentiation makes one for
+each step. Tests compare both layers with Keras' own.
 """
 
 from __future__ import annotations
@@ -156,13 +156,57 @@ class BiLSTM(_TwoWays):
     gates = 4
 
     def unroll(self, given, live, recurrent):
-        h = c = tf.zeros_like(given[0, :, : self.units])
-        states = []
-        for x, here in zip(
-            tf.unstack(given, num=given.shape[0]), tf.unstack(live, num=given.shape[0]), strict=True
+        return lstm(given, recurrent, live)
+
+
+@tf.custom_gradient
+def lstm(given: tf.Tensor, recurrent: tf.Tensor, live: tf.Tensor):
+    """The states of an LSTM that begins at 0 and stays as it is where there is no word.
+
+    Args:
+        given: `[L, R, 4 units]`, the inputs' share of the gates.
+        recurrent: `[units, 4 units]`.
+        live: `[L, R, 1]` bool, whether there is a word.
+
+    Returns:
+        `[L, R, units]`.
+    """
+    steps, units = given.shape[0], recurrent.shape[0]
+    words = tf.unstack(live, num=steps)
+    h = c = tf.zeros_like(given[0, :, :units])
+    kept, states = [], []
+    for x, here in zip(tf.unstack(given, num=steps), words, strict=True):
+        i, f, g, o = tf.split(x + tf.matmul(h, recurrent), 4, axis=-1)
+        i, f, g, o = tf.sigmoid(i), tf.sigmoid(f + 1.0), tf.tanh(g), tf.sigmoid(o)
+        new = f * c + i * g
+        shown = tf.tanh(new)
+        kept.append((h, c, i, f, g, o, shown))
+        c, h = tf.where(here, new, c), tf.where(here, o * shown, h)
+        states.append(h)
+
+    def gradient(upstream):
+        back = tf.transpose(recurrent)
+        to_h = to_c = none = tf.zeros_like(h)
+        to_gates = []
+        for (_, cell, i, f, g, o, shown), here, coming in zip(
+            reversed(kept), reversed(words), reversed(tf.unstack(upstream, num=steps)), strict=True
         ):
-            i, f, g, o = tf.split(x + tf.matmul(h, recurrent), 4, axis=-1)
-            new = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(g)
-            c, h = tf.where(here, new, c), tf.where(here, tf.sigmoid(o) * tf.tanh(new), h)
-            states.append(h)
-        return tf.stack(states)
+            to_h += coming
+            d_h, d_c = tf.where(here, to_h, none), tf.where(here, to_c, none)
+            d_new = d_c + d_h * o * (1.0 - shown * shown)
+            parts = (
+                d_new * g * i * (1.0 - i),
+                d_new * cell * f * (1.0 - f),
+                d_new * i * (1.0 - g * g),
+                d_h * shown * o * (1.0 - o),
+            )
+            gates = tf.concat(parts, axis=-1)
+            to_h = to_h - d_h + tf.matmul(gates, back)
+            to_c = to_c - d_c + d_new * f
+            to_gates.append(gates)
+        before = tf.concat([step[0] for step in kept], axis=0)
+        gates = tf.stack(to_gates[::-1])
+        flat = tf.reshape(gates, [-1, 4 * units])
+        return gates, tf.matmul(before, flat, transpose_a=True), None
+
+    return tf.stack(states), gradient
