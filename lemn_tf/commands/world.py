@@ -34,7 +34,7 @@ from lemn_tf.experiments.worlds_cells import EXAMS, ROWS, WorldCell, plan
 if TYPE_CHECKING:
     from lemn_tf.navigation.agent import MemoryAgent
 
-CHANGES = {name: kind for name, kind in maze.CHANGES.items() if name != "guidance"} | {
+CHANGES = {name: kind for name, kind in maze.CHANGES.items() if not name.startswith("guid")} | {
     "passes": (whole_number(1), "how often an update learns from its episodes"),
     "practice": (amount, "weight of what is learned from random memories"),
     "hindsight": (amount, "weight of what to forget judged in hindsight"),
