@@ -49,7 +49,8 @@ class Rate(keras.callbacks.Callback):
 class RetentionBoard(keras.callbacks.Callback):
     """Shows in TensorBoard what a model remembers while it learns: one event file for a training.
 
-    Curves over all steps with phases marked; the error beside FIFO, LRU and the oracle (under
+    Curves over all steps with phases marked (of a model of your own: `warmup`, while mostly what
+    comes behind its memory learns, then `policy`); the error beside FIFO, LRU and the oracle (under
     Custom Scalars); life-lines of a validation stream, what memory held at each question, the
     regret of its drops and their ages; and the settings, to compare runs. None of this changes the
     numbers of the training.
@@ -79,6 +80,7 @@ class RetentionBoard(keras.callbacks.Callback):
         self.board: Any = None
         self.watched: Any = None
         self.began, self.shown, self.named, self.epochs = 0, 0, ("", 0), 0
+        self.first, self.marked = 0, -1
 
     def in_phase(self, name: str, number: int, began: int) -> RetentionBoard:
         """The same board in the next phase of a training, which begins at that global step.
@@ -102,9 +104,23 @@ class RetentionBoard(keras.callbacks.Callback):
             self.board = Board(self.folder, self.hparams)
             if self.named[0]:
                 self.board.phase(*self.named, self.step)
+        self.first = self.step
+        self._mark()
+
+    def _mark(self) -> None:
+        """Marks the phase that a model of your own is in by itself, unless phases were named."""
+        if self.named[0]:
+            return
+        phases = getattr(self.model, "training_phases", ())
+        begun = [one for one in enumerate(phases) if self.began + one[1][1] <= self.step]
+        for number, (name, update) in begun[-1:]:
+            if number > self.marked:
+                self.board.phase(name, number, max(self.began + update, self.first))
+                self.marked = number
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         self.shown = self.step
+        self._mark()
         self.board.scalars(logs or {}, self.shown)
         if self.epochs % self.every == 0:
             self.look()

@@ -75,3 +75,23 @@ def test_a_board_for_a_model_of_ones_own(own, tmp_path):
     assert [step for step, _ in found["training/loss"]] == [2, 4, 6]
     assert [step for step, _ in found["life-lines"]] == [2, 6]
     assert {"error/s-lemn", "error/fifo"} <= set(found)
+    phases = [(step, float(tf.make_ndarray(one.tensor))) for step, one in found["phase"]]
+    assert phases == [(0, 0.0), (1, 1.0)]  # a fifth of six updates is the warmup
+    told = [tf.make_ndarray(one.tensor).item() for _, one in found["phases"]]
+    assert told == [b"warmup begins at step 0", b"policy begins at step 1"]
+
+
+def test_phases_of_a_model_of_ones_own(own, tmp_path):
+    """In one curve over two trainings, and in a board of its own for the second."""
+    model, x, y = own
+    for warmup, phases in ((4, [("warmup", 0), ("policy", 4)]), (0, [("policy", 0)])):
+        model.compile("sgd", "sparse_categorical_crossentropy", warmup=warmup)
+        assert model.training_phases == phases
+    model.compile("sgd", "sparse_categorical_crossentropy", warmup=3, jit_compile=False)
+    one, other = (RetentionBoard((x, y), every=9, folder=tmp_path / name) for name in "ab")
+    for boards in ([one], [one, other]):
+        model.fit(x, y, batch_size=3, callbacks=boards, verbose=0)
+    found = [[step for step, _ in events(tmp_path / name)["phase"]] for name in "ab"]
+    assert found == [[0, 3], [2, 3]]
+    model.compile("sgd", "sparse_categorical_crossentropy", retention=None)
+    assert model.training_phases == []

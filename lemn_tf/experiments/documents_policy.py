@@ -8,7 +8,7 @@ memory to a question is the probability of the right answer, plus 1 if a right s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -243,6 +243,7 @@ def train(
     dropout: float = 0.2,
     weights: np.ndarray | None = None,
     seed: int = 0,
+    looked: Callable[[int], Sequence[keras.callbacks.Callback]] = lambda updates: (),
 ) -> KeepingTrainer:
     """Trains the policy of `memory` in place.
 
@@ -257,6 +258,7 @@ def train(
         weights: how often each document comes, relative to the others; None for once a pass.
         entropy: weight of the entropy bonus, at the beginning and at the end.
         seed: of everything random.
+        looked: from the number of updates to callbacks that look at the training.
     """
     random = np.random.default_rng(seed)
     batch_size = min(batch_size, len(documents))
@@ -289,7 +291,7 @@ def train(
     with warnings.catch_warnings():
         # How many windows have a question is known only when they are cut; Keras wants it before.
         warnings.filterwarnings("ignore", message="Your input ran out of data")
-        trainer.fit(data, verbose=0, shuffle=False)
+        trainer.fit(data, callbacks=list(looked(updates)), verbose=0, shuffle=False)
     return trainer
 
 

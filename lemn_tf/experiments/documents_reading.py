@@ -101,12 +101,24 @@ class Reading:
             _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
             return tf.reshape(kept, [*tf.unstack(tf.shape(batch["ask_at"])), -1])
 
-        act = tf.function(act, input_signature=[self._spec], autograph=False)
+        act = tf.function(act, input_signature=[self.spec], autograph=False)
         answered: list[Answered] = []
         for batch, codes in self._batches():
             told = self._best(batch, act(batch), codes)
             answered += _rows(self.collection, batch, told)
         return answered
+
+    @functools.cached_property
+    def batches(self) -> tf.data.Dataset:
+        """Every batch, with the vectors of a language model that the reader needs."""
+        if not (self.reader.sentence or self.reader.context_width):
+            return self.data
+
+        def known():
+            return with_context(self.data, self.reader, self.collection, self.context)
+
+        made = tf.data.Dataset.from_generator(known, output_signature=self.spec)
+        return made.apply(tf.data.experimental.assert_cardinality(self.data.cardinality()))
 
     def _batches(self) -> Iterator[tuple[Batch, tf.Tensor]]:
         """Every batch, and the codes of its slots."""
@@ -114,7 +126,7 @@ class Reading:
             yield from self._held
             return
         held, room = [], HELD
-        for batch in with_context(self.data, self.reader, self.collection, self.context):
+        for batch in self.batches:
             read = batch, self._encode(batch["items"])
             room -= sum(int(tf.size(leaf)) * leaf.dtype.size for leaf in tf.nest.flatten(read))
             if room >= 0:
@@ -123,13 +135,13 @@ class Reading:
         self._held = held if room >= 0 else []
 
     @functools.cached_property
-    def _spec(self) -> Batch:
+    def spec(self) -> Batch:
         """Nest of `tf.TensorSpec`: a batch."""
         return spec_with_context(self.data.element_spec, self.reader)
 
     @functools.cached_property
     def _encode(self) -> Any:
-        spec = self._spec["items"]
+        spec = self.spec["items"]
         return tf.function(self.reader.encode, input_signature=[spec], autograph=False)
 
     @functools.cached_property
@@ -145,7 +157,7 @@ class Reading:
             )
             return {**self.reader.best(said)._asdict(), "found": found}
 
-        spec = self._spec
+        spec = self.spec
         some = [*spec["ask_at"].shape, None]
         codes = self._encode.get_concrete_function().structured_outputs
         signature = [spec, tf.TensorSpec(some, tf.int64), tf.TensorSpec(codes.shape, codes.dtype)]

@@ -21,7 +21,7 @@ from lemn_tf.experiments import documents_evidence as evidence
 from lemn_tf.experiments import documents_policy as policies
 from lemn_tf.experiments import documents_reader as reading
 from lemn_tf.experiments.documents import Told
-from lemn_tf.experiments.documents_board import BoardedRun
+from lemn_tf.experiments.documents_board import BoardedRun, InTraining, Looks
 from lemn_tf.experiments.documents_table import (
     AWARE_QUESTIONS,
     AWARE_RATE,
@@ -36,6 +36,7 @@ from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import records
 from lemn_tf.pipelines import spans as pipeline
 from lemn_tf.readers import LiteReader
+from lemn_tf.seeing.boards import undisturbed
 
 FURTHER_RATE = 1e-3
 """Learning rate of a reader that has learned before: half of what one begins with."""
@@ -54,6 +55,9 @@ def train(
     data = documents.load(settings, told)  # before anything is written
     run = BoardedRun(out, json.loads(json.dumps(dataclasses.asdict(settings))))
     model = documents.build(settings, data)
+    store = None if settings.minilm is None else Store(settings.minilm)
+    with undisturbed():
+        run.subject = InTraining(model, data.collection, store)
     if settings.recipe == "paper":
         _train_jointly(model, settings, data, run, told)
     else:
@@ -92,7 +96,7 @@ def _train_reader(reader, settings, data, run, told) -> None:
             steps_per_epoch=each,
             initial_epoch=done // each,
             epochs=-(-updates // each),
-            callbacks=[saver, _Shown("reader", run, told)],
+            callbacks=[saver, _Shown("reader", run, told), Looks(run, "reader", updates, done)],
             shuffle=False,
             verbose=0,
         )
@@ -156,7 +160,8 @@ class _Shown(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         numbers = {name: float(value) for name, value in (logs or {}).items()}
-        self.run.log({"stage": self.stage, "epoch": epoch, **numbers})
+        update = int(self.model.optimizer.iterations.numpy())
+        self.run.log({"stage": self.stage, "epoch": epoch, "update": update, **numbers})
         words = ", ".join(f"{name} {value:.3f}" for name, value in numbers.items())
         self.told(f"{self.stage}, {epoch + 1}: {words}")
 
@@ -212,6 +217,10 @@ def _train_policy(model, settings, data, run, told) -> None:
     memory = policies.bare(model.memory.policy, ready[0].vectors.shape[-1], settings.slots)
     ridge = AWARE_RIDGE if aware else RIDGE
     policies.begin(memory.policy, ready, ridge=ridge, weights=weights)
+
+    def taken() -> None:
+        model.memory.policy.set_weights(memory.policy.get_weights())
+
     trainer = policies.train(
         memory,
         ready,
@@ -221,11 +230,13 @@ def _train_policy(model, settings, data, run, told) -> None:
         rate=AWARE_RATE if aware else 5e-4,
         weights=weights,
         seed=settings.seed,
+        looked=lambda updates: [Looks(run, "policy", updates, before=taken)],
     )
     numbers = {name: float(m.result()) for name, m in trainer._meters.items()}
-    run.log({"stage": "policy", **numbers})
+    updates = int(trainer.optimizer.iterations.numpy())
+    run.log({"stage": "policy", "update": updates, **numbers})
     told(f"policy: answer in memory {100 * numbers['answer_in_memory']:.1f}% while training")
-    model.memory.policy.set_weights(memory.policy.get_weights())
+    taken()
 
 
 def _of_each(settings, collection) -> np.ndarray | None:
@@ -266,7 +277,7 @@ def _train_behind(model, settings, data, run, told) -> None:
     model.fit(
         _episodes(batches, settings),
         steps_per_epoch=updates,
-        callbacks=[_Shown("policy", run, told)],
+        callbacks=[_Shown("policy", run, told), Looks(run, "policy", updates)],
         shuffle=False,
         verbose=0,
     )
@@ -290,7 +301,7 @@ def _train_jointly(model, settings, data, run, told) -> None:
         _episodes(training_batches(settings, data), settings),
         steps_per_epoch=each,
         epochs=-(-settings.updates // each),
-        callbacks=[_Shown("joint", run, told)],
+        callbacks=[_Shown("joint", run, told), Looks(run, "joint", settings.updates)],
         shuffle=False,
         verbose=0,
     )

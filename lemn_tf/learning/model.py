@@ -26,6 +26,7 @@ import tensorflow as tf
 from keras.src.models.functional import Functional
 from keras.src.models.model import functional_init_arguments
 
+from lemn_tf.layer import EpisodicMemory
 from lemn_tf.learning import behind, counterfactuals, memories
 from lemn_tf.learning.losses import SampleLoss
 from lemn_tf.learning.rollout import Rollout
@@ -128,10 +129,32 @@ class MemoryModel(RetentionTrainer):
 
     def _begun(self) -> tf.Tensor | float:
         """How much the policy's part counts now, 0 to 1."""
-        warmup = min(200, self.updates // 5) if self.warmup is None else self.warmup
-        if not warmup or not self.random_memories:
+        warming = self._warming
+        if not warming:
             return 1.0
-        return tf.minimum(tf.cast(self.optimizer.iterations, tf.float32) / warmup, 1.0)
+        return tf.minimum(tf.cast(self.optimizer.iterations, tf.float32) / warming, 1.0)
+
+    @property
+    def _warming(self) -> int:
+        """Updates until the policy's part counts in full."""
+        if not self.random_memories:
+            return 0
+        return min(200, self.updates // 5) if self.warmup is None else self.warmup
+
+    @property
+    def training_phases(self) -> list[tuple[str, int]]:
+        """What `fit` trains, and the update from which on: the head first, then the policy too.
+
+        There are none if no policy learns.
+        """
+        layers = self._flatten_layers(include_self=False)
+        learns = any(
+            isinstance(layer, EpisodicMemory) and layer.trainable and layer.policy.learns
+            for layer in layers
+        )
+        if not learns or not self.objectives or self.sample_loss is None:
+            return []
+        return [("warmup", 0), ("policy", self._warming)][not self._warming :]
 
     def _learners(self, calls: Sequence[Call]) -> list[int]:
         """Which of the memories are to be trained; says what is wrong if none is."""

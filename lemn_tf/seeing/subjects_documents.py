@@ -16,6 +16,7 @@ from lemn_tf import evaluation
 from lemn_tf.episode import Episode, by_question
 from lemn_tf.experiments import documents_scoring as scoring
 from lemn_tf.experiments.documents_reading import Batch, Reading
+from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import documents as files
 from lemn_tf.seeing.recording import Seen, Words, examine, traces
@@ -31,6 +32,7 @@ class DocumentSubject(Subject):
         qa: question file in TriviaQA's format.
         evidence: folder of its documents.
         name: of the run.
+        context: where the vectors of a language model come from, if it sees them.
     """
 
     measure = "answers that do not match"
@@ -42,12 +44,16 @@ class DocumentSubject(Subject):
         qa: str | os.PathLike,
         evidence: str | os.PathLike,
         name: str = "",
+        context: Store | None = None,
     ):
-        self.model, self.qa, self.evidence = model, qa, evidence
-        self.name, self.data = name or model.memory.policy.name, Path(qa).name
+        self._read(model, Reading(model, files.read(qa, evidence), context=context))
+        self.qa, self.evidence = qa, evidence
+        self.name, self.data = name or self.policy, Path(qa).name
+
+    def _read(self, model: StreamReader, reading: Reading) -> None:
+        """Takes the model and what it reads."""
+        self.model, self._reading, self.collection = model, reading, reading.collection
         self.policy, self.slots = model.memory.policy.name, model.memory.slots
-        self._reading = Reading(model, files.read(qa, evidence))
-        self.collection = self._reading.collection
 
     @property
     def count(self) -> int:
@@ -56,7 +62,12 @@ class DocumentSubject(Subject):
     def rules(self) -> tuple[str, ...]:
         # The oracle is told what one question needs; a policy that knows the question needs no
         # oracle.
-        return RULES[:-1] if self.model.memory.policy.question_aware else RULES
+        aware, lexical = (
+            self.model.memory.policy.question_aware,
+            hasattr(self.model.reader, "lexical"),
+        )
+        suited = ("overlap" if aware else "distinct-salient",) if lexical else ()
+        return (*RULES[:-1], *suited, *(() if aware else RULES[-1:]))
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
         model = self._with(None if policy == self.policy else policy)
@@ -84,7 +95,8 @@ class DocumentSubject(Subject):
                 episode = tf.nest.map_structure(lambda leaf: leaf[:1], by_question(episode))
             return row, episode
 
-        return Reading(self.model, self.collection, batch_size=1).data.map(shown)
+        one = Reading(self.model, self.collection, batch_size=1, context=self._reading.context)
+        return one.batches.map(shown)
 
     @functools.cache  # noqa: B019 (a subject lives only while its page is made)
     def _examine(self, policy: str | None, hindsight: bool) -> Callable[[Episode], Seen]:
