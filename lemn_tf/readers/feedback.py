@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lemn_tf.readers.recurrent import lstm_step, lstm_step_gradient
+
 MASKED = -1e9
 
 
@@ -29,41 +31,6 @@ def attend(h: tf.Tensor, keys: tf.Tensor, used: tf.Tensor) -> tf.Tensor:
 def read(p: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     """o `[..., units]`: the values `[..., N, units]` weighted by p `[..., N]`."""
     return tf.einsum("...n,...nd->...d", tf.cast(p, values.dtype), values)
-
-
-def lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One step of an LSTM from the sum of its gates' inputs, `[..., 4 units]`.
-
-    Returns:
-        h, c and the gates after their nonlinearities: i, f, u, g.
-    """
-    sigmoids, g = tf.split(gates, [3 * c.shape[-1], c.shape[-1]], axis=-1)
-    sigmoids, g = tf.sigmoid(sigmoids), tf.tanh(g)
-    i, f, u = tf.split(sigmoids, 3, axis=-1)
-    c = f * c + i * g
-    return u * tf.tanh(c), c, tf.concat([sigmoids, g], axis=-1)
-
-
-def lstm_gradient(
-    gates: tf.Tensor, before: tf.Tensor, c: tf.Tensor, d_h: tf.Tensor, d_c: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The way back through `lstm`: from the gradients of h and c to those of its arguments.
-
-    Args:
-        gates, c: as `lstm` returned them.
-        before: the c that it was given.
-        d_h, d_c: the gradients of h and c.
-    """
-    i, f, u, g = tf.split(gates, 4, axis=-1)
-    out = tf.tanh(c)
-    d_c += d_h * u * (1.0 - out * out)
-    d_gates = [
-        d_c * g * i * (1.0 - i),
-        d_c * before * f * (1.0 - f),
-        d_h * out * u * (1.0 - u),
-        d_c * i * (1.0 - g * g),
-    ]
-    return tf.concat(d_gates, axis=-1), d_c * f
 
 
 @tf.custom_gradient
@@ -88,10 +55,12 @@ def recurrence(
         return [tf.TensorArray(tf.float32, steps, element_shape=[batch, n]) for n in widths]
 
     def forth(t, c, state, record):
-        h, c, gates = lstm(query[t] + tf.matmul(state, kernel), c)
+        gates = tf.split(query[t] + tf.matmul(state, kernel), 4, axis=-1)
+        h, c, gates = lstm_step(gates, c)
         p = attend(h, keys[t], used[t])
         state = tf.concat([h, read(p, values[t])], axis=-1)
-        record = [array.write(t, x) for array, x in zip(record, (gates, c, state, p), strict=True)]
+        noted = (tf.concat(gates, axis=-1), c, state, p)
+        record = [array.write(t, x) for array, x in zip(record, noted, strict=True)]
         return t + 1, c, state, record
 
     begin = (0, *start, arrays(4 * units, units, 2 * units, keys.shape[2]))
@@ -108,7 +77,9 @@ def recurrence(
             d_p = tf.einsum("bd,bnd->bn", d_o, values[t]) + d_attention[t]
             d_score = p * (d_p - tf.reduce_sum(p * d_p, axis=-1, keepdims=True))
             d_h += tf.einsum("bn,bnd->bd", d_score, keys[t])
-            d_gates, d_c = lstm_gradient(gates[t], before[t], c[t], d_h, d_c)
+            passed = tf.split(gates[t], 4, axis=-1)
+            d_gates, d_c = lstm_step_gradient(passed, before[t], c[t], d_h, d_c)
+            d_gates = tf.concat(d_gates, axis=-1)
             noted = (d_gates, d_score, d_o)
             record = [array.write(t, x) for array, x in zip(record, noted, strict=True)]
             return t, d_c, tf.matmul(d_gates, kernel, transpose_b=True), record

@@ -22,7 +22,8 @@ import tensorflow as tf
 
 from lemn_tf.memory import EMPTY
 from lemn_tf.readers.base import Answer, Reader
-from lemn_tf.readers.feedback import attend, lstm, read, recurrence
+from lemn_tf.readers.feedback import attend, read, recurrence
+from lemn_tf.readers.recurrent import lstm_step
 from lemn_tf.retention.base import swap_time
 
 
@@ -280,7 +281,8 @@ class FRMQN(MQN):
     def _context(self, query, carry):
         h, c, o = carry
         fed_back = self.recurrent(tf.concat([h, o], axis=-1))
-        return lstm(tf.cast(query, tf.float32) + tf.cast(fed_back, tf.float32), c)[:2]
+        gates = tf.cast(query, tf.float32) + tf.cast(fed_back, tf.float32)
+        return lstm_step(tf.split(gates, 4, axis=-1), c)[:2]
 
     def unroll(self, query, codes, ids):
         weights = (self.recurrent.kernel, self.recurrent.bias)

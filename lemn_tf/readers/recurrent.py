@@ -7,11 +7,13 @@ each step. Tests compare both layers with Keras' own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+Gates = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 CLOSED = 1e4
 """Added to a gate's input where there is no word: its sigmoid is then exactly 1."""
 
@@ -145,6 +147,41 @@ def gru(given: tf.Tensor, recurrent: tf.Tensor):
     return states, gradient
 
 
+def lstm_step(gates: Sequence[tf.Tensor], c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Gates]:
+    """One step of an LSTM.
+
+        c' = sigma(f) c + sigma(i) tanh(g)        h' = sigma(u) tanh(c')
+
+    Args:
+        gates: i, f, u, g, what input and state add up to, `[..., units]` each.
+        c: `[..., units]`.
+
+    Returns:
+        h', c' and the gates after their nonlinearities.
+    """
+    i, f, u, g = (*(tf.sigmoid(gate) for gate in gates[:3]), tf.tanh(gates[3]))
+    c = f * c + i * g
+    return u * tf.tanh(c), c, (i, f, u, g)
+
+
+def lstm_step_gradient(
+    gates: Sequence[tf.Tensor], before: tf.Tensor, c: tf.Tensor, d_h: tf.Tensor, d_c: tf.Tensor
+) -> tuple[Gates, tf.Tensor]:
+    """The way back through `lstm_step`: from the gradients of h' and c' to those of its arguments.
+
+    Args:
+        gates, c: as `lstm_step` returned them.
+        before: the c that it was given.
+        d_h, d_c: the gradients of h' and c'.
+    """
+    i, f, u, g = gates
+    out = tf.tanh(c)
+    d_c += d_h * u * (1.0 - out * out)
+    d_i, d_f = d_c * g * i * (1.0 - i), d_c * before * f * (1.0 - f)
+    d_u, d_g = d_h * out * u * (1.0 - u), d_c * i * (1.0 - g * g)
+    return (d_i, d_f, d_u, d_g), d_c * f
+
+
 @keras.saving.register_keras_serializable("lemn_tf")
 class BiLSTM(_TwoWays):
     """An LSTM in each direction; gates in Keras' order (input, forget, candidate, output).
@@ -176,33 +213,25 @@ def lstm(given: tf.Tensor, recurrent: tf.Tensor, live: tf.Tensor):
     h = c = tf.zeros_like(given[0, :, :units])
     kept, states = [], []
     for x, here in zip(tf.unstack(given, num=steps), words, strict=True):
-        i, f, g, o = tf.split(x + tf.matmul(h, recurrent), 4, axis=-1)
-        i, f, g, o = tf.sigmoid(i), tf.sigmoid(f + 1.0), tf.tanh(g), tf.sigmoid(o)
-        new = f * c + i * g
-        shown = tf.tanh(new)
-        kept.append((h, c, i, f, g, o, shown))
-        c, h = tf.where(here, new, c), tf.where(here, o * shown, h)
+        i, f, g, u = tf.split(x + tf.matmul(h, recurrent), 4, axis=-1)
+        said, new, gates = lstm_step((i, f + 1.0, u, g), c)
+        kept.append((h, gates, c, new))
+        c, h = tf.where(here, new, c), tf.where(here, said, h)
         states.append(h)
 
     def gradient(upstream):
         back = tf.transpose(recurrent)
         to_h = to_c = none = tf.zeros_like(h)
         to_gates = []
-        for (_, cell, i, f, g, o, shown), here, coming in zip(
+        for (_, *step), here, coming in zip(
             reversed(kept), reversed(words), reversed(tf.unstack(upstream, num=steps)), strict=True
         ):
             to_h += coming
             d_h, d_c = tf.where(here, to_h, none), tf.where(here, to_c, none)
-            d_new = d_c + d_h * o * (1.0 - shown * shown)
-            parts = (
-                d_new * g * i * (1.0 - i),
-                d_new * cell * f * (1.0 - f),
-                d_new * i * (1.0 - g * g),
-                d_h * shown * o * (1.0 - o),
-            )
-            gates = tf.concat(parts, axis=-1)
+            (i, f, u, g), to_before = lstm_step_gradient(*step, d_h, d_c)
+            gates = tf.concat([i, f, g, u], axis=-1)
             to_h = to_h - d_h + tf.matmul(gates, back)
-            to_c = to_c - d_c + d_new * f
+            to_c = to_c - d_c + to_before
             to_gates.append(gates)
         before = tf.concat([step[0] for step in kept], axis=0)
         gates = tf.stack(to_gates[::-1])
