@@ -34,7 +34,7 @@ from lemn_tf.experiments.worlds_cells import EXAMS, ROWS, WorldCell, plan
 if TYPE_CHECKING:
     from lemn_tf.navigation.agent import MemoryAgent
 
-CHANGES = {name: kind for name, kind in maze.CHANGES.items() if name != "guidance"} | {
+CHANGES = {name: kind for name, kind in maze.CHANGES.items() if not name.startswith("guid")} | {
     "passes": (whole_number(1), "how often an update learns from its episodes"),
     "practice": (amount, "weight of what is learned from random memories"),
     "hindsight": (amount, "weight of what to forget judged in hindsight"),
@@ -76,7 +76,9 @@ def check_train(arguments: argparse.Namespace) -> None:
 
 
 def check_modules(modules: Sequence[str]) -> None:
-    """Raises unless there are such modules, without importing them."""
+    """Raises unless there are such modules, installed or in the current folder."""
+    if modules and "" not in sys.path:
+        sys.path.append("")  # the current folder, after all that is installed
     for module in modules:
         try:
             found = importlib.util.find_spec(module)
