@@ -63,7 +63,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_import(parser: argparse._ActionsContainer) -> None:
     """The option for worlds that another package registers."""
-    about = "import this first: it registers the environment"
+    about = "import this first, installed or in the current folder: it registers the environment"
     parser.add_argument("--import", dest="modules", action="append", metavar="MODULE", help=about)
 
 
