@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lemn_tf.commands import world
 from lemn_tf.files import place_for
 
 
@@ -33,6 +34,7 @@ class Export:
         if arguments.out.exists() and not arguments.overwrite:
             raise ValueError(f"{arguments.out} exists: choose another place, or say --overwrite")
         runs.about(arguments.model)
+        world.check_modules(runs.config(arguments.model).get("modules", ()))
         place_for(arguments.out.parent)
 
     def run(self, arguments: argparse.Namespace) -> None:

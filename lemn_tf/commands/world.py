@@ -63,7 +63,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_import(parser: argparse._ActionsContainer) -> None:
     """The option for worlds that another package registers."""
-    about = "import this first: it registers the environment"
+    about = "import this first, installed or in the current folder: it registers the environment"
     parser.add_argument("--import", dest="modules", action="append", metavar="MODULE", help=about)
 
 
@@ -76,7 +76,9 @@ def check_train(arguments: argparse.Namespace) -> None:
 
 
 def check_modules(modules: Sequence[str]) -> None:
-    """Raises unless there are such modules, without importing them."""
+    """Raises unless there are such modules, installed or in the current folder."""
+    if modules and "" not in sys.path:
+        sys.path.append("")  # the current folder, after all that is installed
     for module in modules:
         try:
             found = importlib.util.find_spec(module)

@@ -35,7 +35,7 @@ EXAMS = {
     # for, in memories of 10, 30 and 100 steps, and of 5 and 10 bits.
     **{f"bsuite/memory_len/{n}": Exam(4, 10_016 * t) for n, t in ((9, 11), (15, 31), (22, 101))},
     **{f"bsuite/memory_size/{n}": Exam(4, 10_016 * 3) for n in (4, 9)},
-    **{f"MiniGrid-MemoryS{n}-v0": Exam(8, 1_000_000) for n in (7, 9, 11)},
+    **{f"MiniGrid-MemoryS{n}-v0": Exam(8, 500_000) for n in (7, 9, 11)},
 }
 """The worlds by id."""
 ROWS = {

@@ -37,7 +37,8 @@ def test_a_policy_from_a_module_of_ones_own(tmp_path, monkeypatch, capsys):
         "    def score(self, seen, cells, carry):\n"
         "        return self.opinion(-tf.norm(cells.vectors, axis=-1))\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
     monkeypatch.setattr(retention, "_POLICIES", dict(retention._POLICIES))
     out = str(tmp_path / "run")
     small = "--slots 2 --units 8 --validation 2 --longest 8 --frames 40 --episodes 3"
