@@ -168,6 +168,12 @@ def check(arguments: argparse.Namespace, run: str) -> None:
     folders(arguments.evidence)
 
 
+def add_holding(parser: argparse._ArgumentGroup) -> None:
+    """The option of `lemn evaluate` that asks the reader by itself."""
+    drawn = "answer from N slots drawn at random, one of which holds the answer, not a policy's"
+    parser.add_argument("--holding", action="store_true", help=drawn)
+
+
 def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
     """Answers the questions of a file and prints the official scores."""
     from lemn_tf.evaluation import with_rule
@@ -178,7 +184,12 @@ def run_evaluate(arguments: argparse.Namespace, model: StreamReader) -> None:
         model = with_rule(model, arguments.policy)
     with named():
         result = scoring.score(
-            model, arguments.qa, arguments.evidence, arguments.slots, context=store(arguments)
+            model,
+            arguments.qa,
+            arguments.evidence,
+            arguments.slots,
+            context=store(arguments),
+            holding=arguments.holding,
         )
     if arguments.predictions:
         text = json.dumps(result.predictions, ensure_ascii=False, indent=1)

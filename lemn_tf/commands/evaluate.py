@@ -55,6 +55,7 @@ class Evaluate:
         asked = parser.add_argument_group("for a reader of documents")
         documents.add_arguments(asked)
         asked.add_argument("--predictions", metavar="F", help="write answers in TriviaQA's format")
+        documents.add_holding(asked)
         agents = parser.add_argument_group("for an agent, in mazes or any Gymnasium world")
         maze.add_evaluate_arguments(agents)
         world.add_import(agents)
@@ -64,6 +65,8 @@ class Evaluate:
         found = runs.about(arguments.run)
         there(arguments.data)
         agent = found.cls in ("Navigator", "MemoryAgent")
+        if arguments.holding and (arguments.policy or not found.documents):
+            raise ValueError("--holding: for a reader of documents, and in the place of --policy")
         if found.cls == "Navigator":
             maze.check_evaluate(arguments, found.world)
         elif found.cls == "MemoryAgent":

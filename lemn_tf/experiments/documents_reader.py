@@ -43,27 +43,48 @@ def memories(batch: Batch, slots: int, hard: float, seed: tf.Tensor) -> Batch:
         ids in order, one of them with a right answer, -1 where a document has fewer slots.
     """
     steps = tf.shape(batch["items"]["words"])[1]
-    answers = batch["answers"][..., 0]  # [B, Q, K]
-    shape = tf.concat([tf.shape(answers)[:2], [steps]], axis=0)
+    shape = tf.concat([tf.shape(batch["answers"])[:2], [steps]], axis=0)
     draw = tf.random.stateless_uniform(shape, seed, 1e-6, 1.0)
     score = -tf.math.log(-tf.math.log(draw))
     held = {"stem": batch["items"]["stem"][:, None]}
     asked = {name: leaf[:, :, None] for name, leaf in batch["questions"].items()}
     share = overlap(held, asked)  # [B, Q, T]
     others = [seed + tf.constant([0, k], seed.dtype) for k in (1, 2)]
-    chosen = tf.random.stateless_uniform(tf.shape(answers)[:2], others[0]) < hard
+    chosen = tf.random.stateless_uniform(shape[:2], others[0]) < hard
     score += tf.where(chosen[..., None], SHARPNESS * share, 0.0)
-    # One right span, drawn evenly, brings its slot; no other slot can come before it.
-    which = tf.random.stateless_uniform(tf.shape(answers), others[1])
-    which = tf.argmax(tf.where(answers >= 0, which, -1.0), axis=-1)
-    right = tf.gather(answers, which, batch_dims=2)
-    ids = tf.range(steps)
-    score = tf.where(ids == right[..., None], 1e6, score)
-    score = tf.where(ids < batch["length"][:, None, None], score, -1e6)
+    score = _holding(batch, score, others[1])
     pool = _best(tf.reduce_max(score, axis=1), POOL)  # [B, POOL]
     score = tf.gather(score, tf.maximum(tf.tile(pool[:, None], [1, shape[1], 1]), 0), batch_dims=2)
     score = tf.where(pool[:, None] >= 0, score, -1e6)
     return {**_pooled(batch, pool), "kept": _best(score, slots)}
+
+
+def holding(batch: Batch, slots: int, seed: tf.Tensor) -> tf.Tensor:
+    """Ids `[B, Q, N]` of slots drawn evenly for each question, one with an answer if any has one.
+
+    Args:
+        batch: see `lemn_tf.pipelines.spans`.
+        slots: N.
+        seed: `[2]`.
+    """
+    steps = tf.shape(batch["items"]["words"])[1:2]
+    shape = tf.concat([tf.shape(batch["answers"])[:2], steps], axis=0)
+    score = tf.random.stateless_uniform(shape, seed)
+    return _best(_holding(batch, score, seed + tf.constant([0, 1], seed.dtype)), slots)
+
+
+def _holding(batch: Batch, score: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """The scores `[B, Q, T]` with a slot that has an answer above all, and none past the end.
+
+    One right span, drawn evenly, brings its slot.
+    """
+    answers = batch["answers"][..., 0]  # [B, Q, K]
+    which = tf.random.stateless_uniform(tf.shape(answers), seed)
+    which = tf.argmax(tf.where(answers >= 0, which, -1.0), axis=-1)
+    right = tf.gather(answers, which, batch_dims=2)
+    ids = tf.range(tf.shape(score)[-1])
+    score = tf.where(ids == right[..., None], 1e6, score)
+    return tf.where(ids < batch["length"][:, None, None], score, -1e6)
 
 
 def _best(score: tf.Tensor, count: int) -> tf.Tensor:

@@ -16,6 +16,7 @@ from lemn_tf.experiments.documents_evidence import (
     with_arrival,
     with_context,
 )
+from lemn_tf.experiments.documents_reader import holding
 from lemn_tf.experiments.documents_words import words_of
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
@@ -105,6 +106,24 @@ class Reading:
         answered: list[Answered] = []
         for batch, codes in self._batches():
             told = self._best(batch, act(batch), codes)
+            answered += _rows(self.collection, batch, told)
+        return answered
+
+    def answer_holding(self, slots: int, seed: int = 0) -> list[Answered]:
+        """Answers from slots drawn at random, one of which holds an answer if any does.
+
+        Args:
+            slots: how many for each question.
+            seed: of the draw.
+        """
+        draw = tf.function(
+            lambda batch, number: holding(batch, slots, tf.stack([seed, number])),
+            input_signature=[self.spec, tf.TensorSpec([], tf.int32)],
+            autograph=False,
+        )
+        answered: list[Answered] = []
+        for number, (batch, codes) in enumerate(self._batches()):
+            told = self._best(batch, draw(batch, tf.constant(number)), codes)
             answered += _rows(self.collection, batch, told)
         return answered
 

@@ -132,6 +132,7 @@ def score(
     slots: int | None = None,
     reading: Reading | None = None,
     context: Store | None = None,
+    holding: bool = False,
 ) -> Result:
     """Answers every question of a file.
 
@@ -142,10 +143,13 @@ def score(
         slots: another size of the memory.
         reading: of the same file by the same reader, if several policies or sizes are scored.
         context: see `documents_evidence.gather`.
+        holding: ask the reader by itself, see `Reading.answer_holding`.
     """
     reading = reading or Reading(model, files.read(qa, evidence), context=context)
     collection = reading.collection
-    answers = by_key(collection, reading.answer(model, slots), collection.domains[0])
+    size = slots or model.memory.slots
+    answered = reading.answer_holding(size) if holding else reading.answer(model, slots)
+    answers = by_key(collection, answered, collection.domains[0])
     predictions = {
         key: official.merge((one.text, one.confidence) for one in several)
         for key, several in answers.items()
@@ -153,9 +157,9 @@ def score(
     told: dict[str, Any] = {
         "documents": len(collection),
         "missing_documents": len(collection.missing),
-        "policy": model.memory.policy.name,
-        "question_aware": model.memory.policy.question_aware,
-        "slots": slots or model.memory.slots,
+        "policy": "holding" if holding else model.memory.policy.name,
+        "question_aware": holding or model.memory.policy.question_aware,
+        "slots": size,
         "data": os.path.basename(qa),
     }
     if not any(question.aliases for question in collection.questions):

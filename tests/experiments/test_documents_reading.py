@@ -98,6 +98,18 @@ def test_a_folder_for_vectors_of_slots_is_asked_for(towns):
         reading.answer(model)
 
 
+@pytest.mark.parametrize("slots", [1, 2])
+def test_memories_drawn_at_random_hold_the_answer(reading, slots):
+    answered = reading.answer_holding(slots)
+    assert len(answered) == len(reading.collection.questions)
+    assert any(one.held for one in answered)
+    assert [one.in_memory for one in answered] == [one.held for one in answered]
+    again = reading.answer_holding(slots)
+    assert [one.place for one in again] == [one.place for one in answered]
+    other = reading.answer_holding(slots, seed=1)
+    assert [one.place for one in other] != [one.place for one in answered]
+
+
 def test_another_reader_is_refused(reading, towns):
     with pytest.raises(ValueError, match="expected a model with the reader that read"):
         reading.answer(span_model(towns))

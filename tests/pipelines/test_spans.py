@@ -214,8 +214,9 @@ def test_empty_and_odd_documents(made):
     assert alone["ask_at"][0, 0] == 0
 
 
-def test_binary_documents_are_named(made):
-    (made.evidence / "wikipedia" / "Pisa.txt").write_bytes(b"text then\n \0 binary")
+@pytest.mark.parametrize("data", [b"text then\n \0 binary", b"\xff\xfe\0\x80"])
+def test_binary_documents_are_named(made, data):
+    (made.evidence / "wikipedia" / "Pisa.txt").write_bytes(data)
     collection = documents.read(made.qa, made.evidence)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)binary data in.*Pisa\.txt"):
         batches(collection, LAYOUT)
