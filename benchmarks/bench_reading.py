@@ -18,6 +18,7 @@ from bench_documents import DOCUMENTS, QUESTIONS, make
 
 from lemn_tf.experiments.documents_reader import SLOTS, SpanTrainer, optimizer, with_memories
 from lemn_tf.experiments.documents_reading import Reading
+from lemn_tf.loop import hold_memory
 from lemn_tf.model import StreamReader
 from lemn_tf.pipelines import spans
 from lemn_tf.readers import LiteReader
@@ -34,6 +35,7 @@ def show(name: str, questions: int, work: Callable[[], object], wanted: int) -> 
 
 
 def main(updates: int = 50) -> None:
+    hold_memory()  # as training does
     with tempfile.TemporaryDirectory() as folder:
         collection, words = make(Path(folder))
         idf = spans.count_idf(collection, words)

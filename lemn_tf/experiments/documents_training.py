@@ -53,6 +53,7 @@ def train(
         told: called with lines to show.
     """
     data = documents.load(settings, told)  # before anything is written
+    loop.hold_memory()
     run = BoardedRun(out, json.loads(json.dumps(dataclasses.asdict(settings))))
     model = documents.build(settings, data)
     store = None if settings.minilm is None else Store(settings.minilm)
