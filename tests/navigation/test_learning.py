@@ -148,22 +148,20 @@ def test_astray_is_minus_the_log_of_the_marked_share():
     np.testing.assert_allclose(lost, -np.log([0.7, 0.3, 1e-30]), rtol=1e-5)
 
 
-def test_the_guide_may_leave_won_episodes_alone(course):
+def test_the_guide_may_speak_only_where_the_agent_has_come_back_to(course):
     lived, _ = walked(agent(), course)
     batch, steps = lived.valid.shape
-    won = (
-        tf.one_hot([0], batch, axis=0) * tf.one_hot(1, steps)[None]
-    )  # the first, at its second step
-    lived = lived._replace(
-        reward=won, shortest=tf.constant([[[True, False, False]] * steps] * batch)
-    )
+    way = tf.constant([[[True, False, False]] * steps] * batch)
+    lived = lived._replace(shortest=way, valid=tf.ones_like(lived.valid))
+    pose = lived.pose.numpy()
+    again = np.array([[pose[b, t] in pose[b, :t] for t in range(steps)] for b in range(batch)])
+    assert 0 < again.sum() < again.size
     logits, goal = tf.random.stateless_normal([batch, steps, 3], [1, 2]), tf.zeros([batch, steps])
-    loss = astray(logits, lived.shortest) * tf.cast(lived.valid, tf.float32)
-    known = float(tf.reduce_sum(tf.cast(lived.valid, tf.float32))) * np.log(2.0)  # even odds
-    for wins in (0.0, 0.5, 1.0):
-        expected = known + float(wins * tf.reduce_sum(loss[0]) + tf.reduce_sum(loss[1:]))
-        np.testing.assert_allclose(guided(lived, logits, goal, wins), expected, rtol=1e-5)
-    assert float(tf.reduce_sum(loss[0])) > 0.1
+    loss = astray(logits, way).numpy()
+    known = batch * steps * np.log(2.0)  # even odds
+    for fresh in (0.0, 0.5, 1.0):
+        expected = known + np.where(again, loss, fresh * loss).sum()
+        np.testing.assert_allclose(guided(lived, logits, goal, fresh), expected, rtol=1e-5)
 
 
 @pytest.mark.slow
