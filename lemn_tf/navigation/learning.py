@@ -209,15 +209,16 @@ def guided(walked: Walk, logits: tf.Tensor, goal: tf.Tensor, fresh: float = 1.0)
         walked: the episodes.
         logits: `[B, T, A]`, of the actions: they should be what the guide would do.
         goal: `[B, T]`, the logit of what the agent takes for the right goal, red against cyan.
-        fresh: weight of the actions at poses where the agent is for the first time.
+        fresh: weight of the steps at poses where the agent is for the first time.
     """
-    led = walked.valid & tf.reduce_any(walked.shortest, axis=-1)
     steps = np.arange(walked.pose.shape[1])
     same = walked.pose[:, :, None] == walked.pose[:, None, :]
     again = tf.reduce_any(same & (steps[:, None] > steps), axis=-1)  # [B, T]
-    lost = tf.where(led, astray(logits, walked.shortest), 0.0) * tf.where(again, 1.0, fresh)
+    weight = tf.where(walked.valid, tf.where(again, 1.0, fresh), 0.0)
+    led = tf.reduce_any(walked.shortest, axis=-1)
+    lost = tf.where(led, astray(logits, walked.shortest), 0.0)
     wrong = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(walked.red, tf.float32), goal)
-    return tf.reduce_sum(lost + tf.where(walked.valid, wrong, 0.0))
+    return tf.reduce_sum(weight * (lost + wrong))
 
 
 def endings(batch: Batch) -> dict[str, tf.Tensor]:
