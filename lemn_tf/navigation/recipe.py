@@ -41,8 +41,6 @@ class Recipe:
             the agent has got to (see `navigation.guide`), and asks the first number of D which goal
             is the right one; falls linearly. What to forget is left to the return.
         guided: share of the training after which the guidance is gone.
-        guided_fresh: share of that weight at poses where the agent is for the first time in an
-            episode; with 0 the guide speaks only where it has come back to.
         value: weight of the value loss.
         passes: how often an update learns from its episodes.
         practice: weight of the loss of the same steps read from random memories, and `hindsight`
@@ -64,7 +62,6 @@ class Recipe:
     eviction_entropy: float = 0.005
     guidance: float = 0.0
     guided: float = 0.5
-    guided_fresh: float = 1.0
     value: float = 0.5
     passes: int = 1
     practice: float = 0.0

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from lemn_tf.mazes import Maze, Rules, build, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
-from lemn_tf.navigation.learning import Learner, astray, compact, guided, losses
+from lemn_tf.navigation.learning import Learner, astray, compact, losses
 from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.navigation.rollout import colours, walk
@@ -146,21 +146,6 @@ def test_astray_is_minus_the_log_of_the_marked_share():
     marked = [[True, False, True], [False, True, False], [False, True, False]]
     lost = astray(tf.constant(logits, tf.float32), tf.constant(marked))
     np.testing.assert_allclose(lost, -np.log([0.7, 0.3, 1e-30]), rtol=1e-5)
-
-
-def test_the_guide_may_speak_only_where_the_agent_has_come_back_to(course):
-    lived, _ = walked(agent(), course)
-    batch, steps = lived.valid.shape
-    way = tf.constant([[[True, False, False]] * steps] * batch)
-    lived = lived._replace(shortest=way, valid=tf.ones_like(lived.valid))
-    pose = lived.pose.numpy()
-    again = np.array([[pose[b, t] in pose[b, :t] for t in range(steps)] for b in range(batch)])
-    assert 0 < again.sum() < again.size
-    logits, goal = tf.random.stateless_normal([batch, steps, 3], [1, 2]), tf.zeros([batch, steps])
-    loss = astray(logits, way).numpy() + np.log(2.0)  # even odds of the goal
-    for fresh in (0.0, 0.5, 1.0):
-        expected = np.where(again, loss, fresh * loss).sum()
-        np.testing.assert_allclose(guided(lived, logits, goal, fresh), expected, rtol=1e-5)
 
 
 @pytest.mark.slow
