@@ -44,7 +44,6 @@ CHANGES: dict[str, tuple[Any, str]] = {
         "weight of a loss that asks for what an explorer would do; falls to 0, 0 for no guidance",
     ),
     "guided": (amount, "share of the training after which the guidance is gone (default 0.5)"),
-    "guided_wins": (amount, "share of the guidance in episodes that were won (default 1)"),
     "temperature": (amount, "how the agent plays: softmax(logits / T), 0 for the likeliest action"),
     "clip": (amount, "largest norm of the gradient"),
     "validate_every": (whole_number(1), "updates between two validations"),

@@ -118,8 +118,7 @@ def losses(
     total, shown = judged(model, recipe, walked, (output, vectors), entropy, seed)
     steps = count(walked.valid)
     if recipe.guidance:
-        led = guided(walked, reader.actor(output), output[..., 0], recipe.guided_wins)
-        total += guidance * led / steps
+        total += guidance * guided(walked, reader.actor(output), output[..., 0]) / steps
         known = walked.valid & ((output[..., 0] > 0) == walked.red)
         shown["goal_known"] = count(known) / steps
     shown |= endings(batch)
@@ -202,18 +201,16 @@ def forgetting(
     return model.memory.policy.replay(cells, lived.slot).logits, free
 
 
-def guided(walked: Walk, logits: tf.Tensor, goal: tf.Tensor, wins: float = 1.0) -> tf.Tensor:
+def guided(walked: Walk, logits: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
     """The guidance of all steps together, a scalar.
 
     Args:
         walked: the episodes.
-        logits: `[B, T, A]`, of the actions: they should be what the guide would do.
+        logits: `[B, T, A]`, of the actions: they should lie on a shortest way to the right goal.
         goal: `[B, T]`, the logit of what the agent takes for the right goal, red against cyan.
-        wins: weight of the actions of episodes that reached the right goal.
     """
     led = walked.valid & tf.reduce_any(walked.shortest, axis=-1)
-    won = tf.reduce_any(walked.reward > 0.5, axis=1)[:, None]
-    lost = tf.where(led, astray(logits, walked.shortest), 0.0) * tf.where(won, wins, 1.0)
+    lost = tf.where(led, astray(logits, walked.shortest), 0.0)
     wrong = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(walked.red, tf.float32), goal)
     return tf.reduce_sum(lost + tf.where(walked.valid, wrong, 0.0))
 

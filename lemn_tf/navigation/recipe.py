@@ -41,8 +41,6 @@ class Recipe:
             the agent has got to (see `navigation.guide`), and asks the first number of D which goal
             is the right one; falls linearly. What to forget is left to the return.
         guided: share of the training after which the guidance is gone.
-        guided_wins: share of that weight in episodes that were won; with 0 the guide says only
-            what would have been better than to lose.
         value: weight of the value loss.
         passes: how often an update learns from its episodes.
         practice: weight of the loss of the same steps read from random memories, and `hindsight`
@@ -64,7 +62,6 @@ class Recipe:
     eviction_entropy: float = 0.005
     guidance: float = 0.0
     guided: float = 0.5
-    guided_wins: float = 1.0
     value: float = 0.5
     passes: int = 1
     practice: float = 0.0

@@ -81,10 +81,10 @@ def test_train_passes_on_what_was_asked(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(mazes, "train_agent", train_agent)
     text = "--env single-indicator --reader frmqn --frames 5 --entropy 0.1 --large 3 --far 2"
-    text += " --dated --acted 4 --guided 0.8 --guided-wins 0 --out x"
+    text += " --dated --acted 4 --guided 0.8 --out x"
     maze.run_train(parse(maze.add_train_arguments, text))
     assert asked["out"] == "x"
-    changes = {"frames": 5, "entropy": 0.1, "guided": 0.8, "guided_wins": 0.0}
+    changes = {"frames": 5, "entropy": 0.1, "guided": 0.8}
     assert asked["settings"] == mazes.maze_settings(
         "single-indicator", "frmqn", large=3, far=2, dated=True, acted=4, changes=changes
     )

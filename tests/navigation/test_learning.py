@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from lemn_tf.mazes import Maze, Rules, build, imaze_world, single_indicator_world
 from lemn_tf.memory import EMPTY
-from lemn_tf.navigation.learning import Learner, astray, compact, guided, losses
+from lemn_tf.navigation.learning import Learner, astray, compact, losses
 from lemn_tf.navigation.navigator import Navigator
 from lemn_tf.navigation.recipe import Recipe
 from lemn_tf.navigation.rollout import colours, walk
@@ -146,24 +146,6 @@ def test_astray_is_minus_the_log_of_the_marked_share():
     marked = [[True, False, True], [False, True, False], [False, True, False]]
     lost = astray(tf.constant(logits, tf.float32), tf.constant(marked))
     np.testing.assert_allclose(lost, -np.log([0.7, 0.3, 1e-30]), rtol=1e-5)
-
-
-def test_the_guide_may_leave_won_episodes_alone(course):
-    lived, _ = walked(agent(), course)
-    batch, steps = lived.valid.shape
-    won = (
-        tf.one_hot([0], batch, axis=0) * tf.one_hot(1, steps)[None]
-    )  # the first, at its second step
-    lived = lived._replace(
-        reward=won, shortest=tf.constant([[[True, False, False]] * steps] * batch)
-    )
-    logits, goal = tf.random.stateless_normal([batch, steps, 3], [1, 2]), tf.zeros([batch, steps])
-    loss = astray(logits, lived.shortest) * tf.cast(lived.valid, tf.float32)
-    known = float(tf.reduce_sum(tf.cast(lived.valid, tf.float32))) * np.log(2.0)  # even odds
-    for wins in (0.0, 0.5, 1.0):
-        expected = known + float(wins * tf.reduce_sum(loss[0]) + tf.reduce_sum(loss[1:]))
-        np.testing.assert_allclose(guided(lived, logits, goal, wins), expected, rtol=1e-5)
-    assert float(tf.reduce_sum(loss[0])) > 0.1
 
 
 @pytest.mark.slow
