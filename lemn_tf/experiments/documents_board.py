@@ -96,20 +96,18 @@ class Looks(keras.callbacks.Callback):
     ):
         super().__init__()
         self.run, self.stage, self.done, self.before = run, stage, done, before
-        self.every, self.shown = max(1, -(-updates // LOOKS)), -1
+        self.updates, self.every = updates, max(1, -(-updates // LOOKS))
 
     def _look(self) -> None:
-        if self.shown != self.done:
-            self.before()
-            self.run.look(self.stage, self.done)
-            self.shown = self.done
+        self.before()
+        self.run.look(self.stage, self.done)
 
     def on_train_begin(self, logs=None):
         self._look()
 
     def on_train_batch_end(self, batch, logs=None):
         self.done += 1
-        if self.done % self.every == 0:
+        if self.done % self.every == 0 and self.done < self.updates:  # the end comes by itself
             self._look()
 
     def on_train_end(self, logs=None):

@@ -31,6 +31,8 @@ TOLD = {
     "fifo": "fifo drops the oldest item",
     "lru": "lru drops what was read longest ago",
     "uniform": "uniform drops any item by chance",
+    "distinct-salient": "distinct-salient keeps the most distinct names and numbers",
+    "overlap": "overlap keeps what shares words with the question",
     "oracle": "the oracle knows what will be asked, and shows what is possible",
     "winnable": "winnable fails only where nobody could win",
 }

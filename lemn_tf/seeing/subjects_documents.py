@@ -37,6 +37,7 @@ class DocumentSubject(Subject):
 
     measure = "answers that do not match"
     examined = 20
+    note = "LRU is FIFO here: nothing is read before a document ends."
 
     def __init__(
         self,
