@@ -103,7 +103,7 @@ def life_lines(
 
 def _label(text: str, item: int) -> str:
     """An item beside its life-line: its text and its number, unless that is in it already."""
-    return text if text in (str(item), f"view {item}") else f"{_short(text)}  {item}"
+    return text if text in (str(item), f"view {item}") else f"{_short(text)} ({item})"
 
 
 def _mark_questions(
