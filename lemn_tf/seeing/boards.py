@@ -11,6 +11,7 @@ import contextlib
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -71,7 +72,7 @@ class Board:
         with self.writer.as_default():
             tf.summary.experimental.write_raw_pb(layout.SerializeToString(), step=0)
             if hparams:
-                hparams_api.hparams(flat(hparams))
+                hparams_api.hparams(flat(hparams), trial_id=_trial(folder))
 
     def scalars(self, values: Mapping[str, Any], step: int) -> None:
         """Curves: `val_...` under validation, everything else under training."""
@@ -129,22 +130,31 @@ class Board:
         self.writer.close()
 
 
+def _trial(folder: str | os.PathLike) -> str:
+    """What a run is called beside others: its folder."""
+    path = Path(folder)
+    return os.fspath(path.parent if path.name == "logs" and path.parent.name else path)
+
+
 def tables(trace: Trace) -> str:
-    """What memory held at the last five questions of a stream, as Markdown."""
+    """What memory held at the last five questions of a stream, as Markdown.
+
+    With the attention that each item got (`read`), and whether the question needs it (`need`).
+    """
     texts = {step.t: step.text for step in trace.steps()}
     parts = []
     for asked in list(trace.questions())[-5:]:
         weights = asked.attention or (None,) * len(asked.ids)
         rows = [
-            (item, texts.get(item) or str(item), weight, "needed" if asked.needs(item) else "")
+            (item, texts.get(item) or str(item), weight, "✓" if asked.needs(item) else "")
             for item, weight in zip(asked.ids, weights, strict=True)
             if item >= 0
         ]
         wrong = f" (wrong: {asked.expected})" if asked.expected else " (wrong)"
         verdict = {True: " (right)", False: wrong, None: ""}[asked.right]
-        question = f"{(asked.text or 'question').rstrip('?')}?"
+        question = f"{(asked.text or 'What is the answer').rstrip('?')}?"
         caption = f"**{question} {asked.answer}**{verdict}, after {asked.at} items"
-        parts.append(Table(("id", "in memory", "attention", ""), rows, caption).markdown())
+        parts.append(Table(("#", "in memory", "read", "need"), rows, caption).markdown())
     return "\n\n".join(parts) or "no questions"
 
 

@@ -35,7 +35,8 @@ def test_one_file_with_all_of_it(trace, tmp_path):
     )
     assert {"error/st-lemn", "error/fifo", "error/oracle", "age of evicted items"} <= set(found)
     assert "custom_scalars__config__" in found
-    assert "_hparams_/session_start_info" in found
+    info = found["_hparams_/session_start_info"][0][1].metadata.plugin_data.content
+    assert str(tmp_path).encode() in info  # what the run is called beside others
     assert not {"training/update", "training/phase"} & set(found)
     assert [step for step, _ in found["validation/loss"]] == [10]
     histogram = tf.make_ndarray(found["age of evicted items"][0][1].tensor)
@@ -76,4 +77,4 @@ def test_a_look_at_a_subject_beside_the_rules(subject, tmp_path):
 def test_memory_at_the_questions(trace):
     text = tables(trace)
     assert "**Where is the milk? garden** (wrong: home), after 4 items" in text
-    assert "| 1 | Mary went home. | 0.40 | needed |" in text
+    assert "| 1 | Mary went home. | 0.40 | ✓ |" in text
