@@ -39,7 +39,7 @@ class BoardedRun(loop.Run):
 
     def __init__(self, folder: str | os.PathLike, config: dict[str, Any]):
         super().__init__(folder, config)
-        self.board = Board(self.folder / "logs", config)
+        self.board = Board(self.folder / "logs", config, recall=True)
         self.subject: DocumentSubject | None = None
         self.stages: list[str] = []
         self.began = self.step = 0  # updates, of all stages together
@@ -132,7 +132,7 @@ class InTraining(DocumentSubject):
         self.name = self.data = "training"
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        look = self._outcome(None if policy == self.policy else policy, slots)
+        look = self._outcome(self._as(policy), slots)
         asked, right, found = np.sum([look(batch) for batch in self._batches], axis=0).tolist()
         return {
             "result": round(100 * (1 - right / asked), 3),

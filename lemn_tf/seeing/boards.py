@@ -30,6 +30,8 @@ from lemn_tf.tables import Table
 LOOKED_AT = 16
 """How many episodes of a subject a board looks at."""
 
+KEPT = "in memory"
+"""The tag of how much of what was needed was in memory."""
 SAID = ("update", "frames", "episodes", "epoch", "phase_index", "best")
 """Keys in a line of a history that say where training is, not how it goes."""
 
@@ -56,6 +58,7 @@ class Board:
         folder: where TensorBoard looks.
         hparams: settings for comparing runs; nests become names with dots.
         measure: what policies are compared by.
+        recall: whether they are also compared by how much of what was needed they kept.
     """
 
     def __init__(
@@ -63,11 +66,15 @@ class Board:
         folder: str | os.PathLike,
         hparams: Mapping[str, Any] | None = None,
         measure: str = "error",
+        recall: bool = False,
     ):
         self.writer, self.measure = tf.summary.create_file_writer(os.fspath(folder)), measure
-        chart = layout_pb2.Chart(title="error, %" if measure == "error" else measure)
-        chart.multiline.tag.append(f"{measure}/.*")
-        category = layout_pb2.Category(title="beside the rules", chart=[chart])
+        shown = {measure: "error, %" if measure == "error" else measure}
+        shown |= {KEPT: "needed and in memory, %"} if recall else {}
+        charts = [layout_pb2.Chart(title=title) for title in shown.values()]
+        for chart, tag in zip(charts, shown, strict=True):
+            chart.multiline.tag.append(f"{tag}/.*")
+        category = layout_pb2.Category(title="beside the rules", chart=charts)
         layout = custom_scalar.pb(layout_pb2.Layout(category=[category]))
         with self.writer.as_default():
             tf.summary.experimental.write_raw_pb(layout.SerializeToString(), step=0)
@@ -99,7 +106,12 @@ class Board:
     def look(self, subject: Subject, step: int) -> None:
         """Everything about a subject as it is now: its results, its memory, and its pictures."""
         with undisturbed():
-            self.results(subject.side_by_side(), step)
+            scores = subject.scores()
+            self.results({name: score["result"] for name, score in scores.items()}, step)
+            with self.writer.as_default():
+                for name, score in scores.items():
+                    if score["recall"] is not None:
+                        tf.summary.scalar(f"{KEPT}/{name}", score["recall"], step)
             self.memory(subject.traces(range(min(LOOKED_AT, subject.count)), hindsight=False), step)
             drawn = subject.pictures()
         if drawn is not None:

@@ -61,15 +61,23 @@ def test_no_regret_is_shown_where_nobody_knows_what_was_needed(trace, tmp_path):
 
 
 def test_a_look_at_a_subject_beside_the_rules(subject, tmp_path):
-    board = Board(tmp_path)
+    board = Board(tmp_path, recall=True)
     before = np.random.get_state()[1].copy()
     board.look(subject, 7)
     board.close()
     np.testing.assert_array_equal(before, np.random.get_state()[1])
     found = events(tmp_path)
+    layout = found["custom_scalars__config__"][0][1].tensor.string_val[0]
+    assert b"error/.*" in layout
+    assert b"in memory/.*" in layout
     errors = {tag: tf.make_ndarray(found[tag][0][1].tensor) for tag in found if tag[:6] == "error/"}
     assert errors["error/fifo"] == pytest.approx(subject.score("fifo")["result"])
     assert set(errors) == {f"error/{name}" for name in ("st-lemn", "fifo", "lru", "oracle")}
+    kept = {
+        tag: tf.make_ndarray(found[tag][0][1].tensor) for tag in found if tag[:9] == "in memory"
+    }
+    assert kept["in memory/fifo"] == pytest.approx(subject.score("fifo")["recall"])
+    assert len(kept) == len(errors)
     assert {"life-lines", "memory", "age of evicted items", LATER} <= set(found)
     assert {step for values in found.values() for step, _ in values} == {0, 7}
 
