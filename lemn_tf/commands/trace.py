@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from lemn_tf import runs
 from lemn_tf.commands import world
 from lemn_tf.commands.common import figure_for, folders, stories, there, whole_number, whole_numbers
+from lemn_tf.commands.documents import add_minilm
 from lemn_tf.files import room_for
 from lemn_tf.pipelines import documents
 from lemn_tf.pipelines.story_files import read_stories
@@ -80,6 +81,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--evidence", metavar="DIR", help="folder of the documents")
     lengths = "I-Mazes to play without --data, such as 5,9 (maze agents)"
     parser.add_argument("--lengths", type=whole_numbers(3), help=lengths)
+    add_minilm(parser)
 
 
 def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str | None) -> None:
@@ -138,4 +140,5 @@ def subject_of(run: str, arguments: argparse.Namespace):
     """The run with the data that the options name."""
     from lemn_tf.seeing import find
 
-    return find(run, arguments.data, arguments.evidence, arguments.lengths)
+    given = (arguments.data, arguments.evidence, arguments.lengths)
+    return find(run, *given, minilm=arguments.minilm)

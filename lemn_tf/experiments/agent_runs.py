@@ -76,7 +76,7 @@ def run_training(
         loop.run_loop(trainee, None, show)
         return
     measure = "return" if subject is not None and subject.rising else "error"
-    board = Board(run.folder / "logs", settings.config(), measure)
+    board = Board(run.folder / "logs", settings.config(), measure, recall=measure == "error")
 
     def told(line: dict[str, Any]) -> None:
         board.scalars(line, line["frames"])

@@ -1,7 +1,8 @@
 """A training over documents in TensorBoard: one curve over its stages, and what memory holds.
 
 Some of the documents are looked at along each stage: what is answered and kept beside the rules,
-life-lines, and memory tables. This takes seconds, and does not change the numbers of the training.
+life-lines, and memory tables. Once compiled, that takes a few seconds each time. It does not change
+the numbers of the training.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from lemn_tf import loop
-from lemn_tf.episode import by_question
 from lemn_tf.experiments.documents_reading import Batch, Reading
 from lemn_tf.experiments.minilm import Store
 from lemn_tf.model import StreamReader
@@ -39,7 +39,7 @@ class BoardedRun(loop.Run):
 
     def __init__(self, folder: str | os.PathLike, config: dict[str, Any]):
         super().__init__(folder, config)
-        self.board = Board(self.folder / "logs", config)
+        self.board = Board(self.folder / "logs", config, recall=True)
         self.subject: DocumentSubject | None = None
         self.stages: list[str] = []
         self.began = self.step = 0  # updates, of all stages together
@@ -96,20 +96,18 @@ class Looks(keras.callbacks.Callback):
     ):
         super().__init__()
         self.run, self.stage, self.done, self.before = run, stage, done, before
-        self.every, self.shown = max(1, -(-updates // LOOKS)), -1
+        self.updates, self.every = updates, max(1, -(-updates // LOOKS))
 
     def _look(self) -> None:
-        if self.shown != self.done:
-            self.before()
-            self.run.look(self.stage, self.done)
-            self.shown = self.done
+        self.before()
+        self.run.look(self.stage, self.done)
 
     def on_train_begin(self, logs=None):
         self._look()
 
     def on_train_batch_end(self, batch, logs=None):
         self.done += 1
-        if self.done % self.every == 0:
+        if self.done % self.every == 0 and self.done < self.updates:  # the end comes by itself
             self._look()
 
     def on_train_end(self, logs=None):
@@ -134,8 +132,9 @@ class InTraining(DocumentSubject):
         self.name = self.data = "training"
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        look = self._outcome(None if policy == self.policy else policy, slots)
-        asked, right, found = np.sum([look(batch) for batch in self._batches], axis=0).tolist()
+        act = self._acting(self._as(policy), slots)
+        counts = [self._marks(batch, act(batch)) for batch in self._batches]
+        asked, right, found = np.sum(counts, axis=0).tolist()
         return {
             "result": round(100 * (1 - right / asked), 3),
             "recall": round(100 * found / asked, 3),
@@ -147,23 +146,24 @@ class InTraining(DocumentSubject):
         return list(self._reading.batches)
 
     @functools.cache  # noqa: B019 (a subject lives only while its run is trained)
-    def _outcome(self, policy: str | None, slots: int | None) -> Callable[[Batch], tf.Tensor]:
-        """From a document to how many questions it has, how many answers were right, in memory."""
-        model = self._with(policy)
+    def _acting(self, policy: str | None, slots: int | None) -> Callable[[Batch], tf.Tensor]:
+        return self._reading.acting(self._with(policy), slots)
 
-        def run(batch):
-            episode = {**batch, "support": batch["answers"][..., 0]}
-            if model.memory.policy.question_aware:
-                episode = by_question(episode)
-            _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
-            right = model.reader.right(model.answer(episode, kept), episode["answers"])
-            places = episode["support"][..., None]
-            here = (tf.cast(places, tf.int64) == kept[..., None, :]) & (places >= 0)
-            asked = episode["ask_at"] >= 0
+    @functools.cached_property
+    def _marks(self) -> Callable[[Batch, tf.Tensor], tf.Tensor]:
+        """How many questions there are, answered right, with an answer in memory."""
+
+        def marks(batch, kept):
+            right = self.model.reader.right(self.model.answer(batch, kept), batch["answers"])
+            places = tf.cast(batch["answers"][..., 0, None], tf.int64)
+            here = (places == kept[..., None, :]) & (places >= 0)
+            asked = batch["ask_at"] >= 0
             parts = (asked, asked & right, asked & tf.reduce_any(here, axis=[-2, -1]))
             return tf.stack([tf.reduce_sum(tf.cast(part, tf.int32)) for part in parts])
 
-        return tf.function(run, input_signature=[self._reading.spec], autograph=False)
+        spec = self._reading.spec
+        kept = tf.TensorSpec([*spec["ask_at"].shape, None], tf.int64)
+        return tf.function(marks, input_signature=[spec, kept], autograph=False)
 
 
 def few(collection: files.Collection) -> files.Collection:

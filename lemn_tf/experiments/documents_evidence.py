@@ -71,17 +71,24 @@ def with_arrival(batch: dict, before: bool = False) -> dict:
     return {**batch, "items": items}
 
 
+def sees_context(reader: WordReader, context: Store | None) -> bool:
+    """Whether a reader needs the vectors of a language model; raises if they have no folder."""
+    needed = bool(reader.sentence or reader.context_width)
+    if needed and context is None:
+        raise ValueError(
+            "this model sees MiniLM's vectors: expected a folder for them (--minilm DIR)"
+        )
+    return needed
+
+
 def with_context(
     data: tf.data.Dataset, reader: WordReader, collection: Collection, context: Store | None
 ) -> Iterator[dict]:
     """The batches of a dataset, with the vectors of a language model that the reader needs."""
-    if not (reader.sentence or reader.context_width):
+    if not sees_context(reader, context):
         yield from data
         return
-    if context is None:
-        raise ValueError(
-            "this model sees MiniLM's vectors: expected a folder for them (--minilm DIR)"
-        )
+    assert context is not None
     for batch in data:
         items, questions = dict(batch["items"]), dict(batch["questions"])
         if reader.sentence:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from lemn_tf.episode import by_question
 from lemn_tf.experiments.documents_evidence import (
+    sees_context,
     spec_with_context,
     with_arrival,
     with_context,
@@ -91,6 +92,18 @@ class Reading:
             model: any policy over the same reader.
             slots: another size of the memory.
         """
+        act = self.acting(model, slots)
+        answered: list[Answered] = []
+        for batch, codes in self._batches():
+            told = self._best(batch, act(batch), codes)
+            answered += _rows(self.collection, batch, told)
+        return answered
+
+    def acting(self, model: StreamReader, slots: int | None = None) -> Callable[[Batch], tf.Tensor]:
+        """From a batch to what a policy has in memory at each question, ids `[B, Q, N]`.
+
+        Args: as of `answer`.
+        """
         if model.reader is not self.reader:
             raise ValueError("expected a model with the reader that read the documents")
         aware = model.memory.policy.question_aware
@@ -102,12 +115,7 @@ class Reading:
             _, kept = model.act(episode, slots=slots, seed=tf.constant([0, 0]))
             return tf.reshape(kept, [*tf.unstack(tf.shape(batch["ask_at"])), -1])
 
-        act = tf.function(act, input_signature=[self.spec], autograph=False)
-        answered: list[Answered] = []
-        for batch, codes in self._batches():
-            told = self._best(batch, act(batch), codes)
-            answered += _rows(self.collection, batch, told)
-        return answered
+        return tf.function(act, input_signature=[self.spec], autograph=False)
 
     def answer_holding(self, slots: int, seed: int = 0) -> list[Answered]:
         """Answers from slots drawn at random, one of which holds an answer if any does.
@@ -130,7 +138,7 @@ class Reading:
     @functools.cached_property
     def batches(self) -> tf.data.Dataset:
         """Every batch, with the vectors of a language model that the reader needs."""
-        if not (self.reader.sentence or self.reader.context_width):
+        if not sees_context(self.reader, self.context):
             return self.data
 
         def known():

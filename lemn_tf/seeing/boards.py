@@ -11,6 +11,7 @@ import contextlib
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -29,6 +30,8 @@ from lemn_tf.tables import Table
 LOOKED_AT = 16
 """How many episodes of a subject a board looks at."""
 
+KEPT = "in memory"
+"""The tag of how much of what was needed was in memory."""
 SAID = ("update", "frames", "episodes", "epoch", "phase_index", "best")
 """Keys in a line of a history that say where training is, not how it goes."""
 
@@ -55,6 +58,7 @@ class Board:
         folder: where TensorBoard looks.
         hparams: settings for comparing runs; nests become names with dots.
         measure: what policies are compared by.
+        recall: whether they are also compared by how much of what was needed they kept.
     """
 
     def __init__(
@@ -62,16 +66,20 @@ class Board:
         folder: str | os.PathLike,
         hparams: Mapping[str, Any] | None = None,
         measure: str = "error",
+        recall: bool = False,
     ):
         self.writer, self.measure = tf.summary.create_file_writer(os.fspath(folder)), measure
-        chart = layout_pb2.Chart(title="error, %" if measure == "error" else measure)
-        chart.multiline.tag.append(f"{measure}/.*")
-        category = layout_pb2.Category(title="beside the rules", chart=[chart])
+        shown = {measure: "error, %" if measure == "error" else measure}
+        shown |= {KEPT: "needed and in memory, %"} if recall else {}
+        charts = [layout_pb2.Chart(title=title) for title in shown.values()]
+        for chart, tag in zip(charts, shown, strict=True):
+            chart.multiline.tag.append(f"{tag}/.*")
+        category = layout_pb2.Category(title="beside the rules", chart=charts)
         layout = custom_scalar.pb(layout_pb2.Layout(category=[category]))
         with self.writer.as_default():
             tf.summary.experimental.write_raw_pb(layout.SerializeToString(), step=0)
             if hparams:
-                hparams_api.hparams(flat(hparams))
+                hparams_api.hparams(flat(hparams), trial_id=_trial(folder))
 
     def scalars(self, values: Mapping[str, Any], step: int) -> None:
         """Curves: `val_...` under validation, everything else under training."""
@@ -98,7 +106,12 @@ class Board:
     def look(self, subject: Subject, step: int) -> None:
         """Everything about a subject as it is now: its results, its memory, and its pictures."""
         with undisturbed():
-            self.results(subject.side_by_side(), step)
+            scores = subject.scores()
+            self.results({name: score["result"] for name, score in scores.items()}, step)
+            with self.writer.as_default():
+                for name, score in scores.items():
+                    if score["recall"] is not None:
+                        tf.summary.scalar(f"{KEPT}/{name}", score["recall"], step)
             self.memory(subject.traces(range(min(LOOKED_AT, subject.count)), hindsight=False), step)
             drawn = subject.pictures()
         if drawn is not None:
@@ -129,22 +142,31 @@ class Board:
         self.writer.close()
 
 
+def _trial(folder: str | os.PathLike) -> str:
+    """What a run is called beside others: its folder."""
+    path = Path(folder)
+    return os.fspath(path.parent if path.name == "logs" and path.parent.name else path)
+
+
 def tables(trace: Trace) -> str:
-    """What memory held at the last five questions of a stream, as Markdown."""
+    """What memory held at the last five questions of a stream, as Markdown.
+
+    With the attention that each item got (`read`), and whether the question needs it (`need`).
+    """
     texts = {step.t: step.text for step in trace.steps()}
     parts = []
     for asked in list(trace.questions())[-5:]:
         weights = asked.attention or (None,) * len(asked.ids)
         rows = [
-            (item, texts.get(item) or str(item), weight, "needed" if asked.needs(item) else "")
+            (item, texts.get(item) or str(item), weight, "✓" if asked.needs(item) else "")
             for item, weight in zip(asked.ids, weights, strict=True)
             if item >= 0
         ]
         wrong = f" (wrong: {asked.expected})" if asked.expected else " (wrong)"
         verdict = {True: " (right)", False: wrong, None: ""}[asked.right]
-        question = f"{(asked.text or 'question').rstrip('?')}?"
+        question = f"{(asked.text or 'What is the answer').rstrip('?')}?"
         caption = f"**{question} {asked.answer}**{verdict}, after {asked.at} items"
-        parts.append(Table(("id", "in memory", "attention", ""), rows, caption).markdown())
+        parts.append(Table(("#", "in memory", "read", "need"), rows, caption).markdown())
     return "\n\n".join(parts) or "no questions"
 
 

@@ -91,7 +91,7 @@ def life_lines(
     _mark_questions(axes, asked, place, len(steps))
     axes.set(xlim=(began, ended + 0.4), ylim=(len(place) - 0.5, -0.5), xlabel="items seen")
     named = {step.t: step.text or str(step.t) for step in steps}
-    axes.set_yticks(range(len(place)), [f"{_short(named[i])}  {i}" for i in place], fontsize=7)
+    axes.set_yticks(range(len(place)), [_label(named[i], i) for i in place], fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     bar = figure.colorbar(ScalarMappable(Normalize(0, 1), "viridis"), ax=axes, pad=0.01, aspect=40)
@@ -99,6 +99,11 @@ def life_lines(
     if gone or asked:
         figure.legend(loc="outside upper right", ncols=4, fontsize=8, frameon=False)
     return figure
+
+
+def _label(text: str, item: int) -> str:
+    """An item beside its life-line: its text and its number, unless that is in it already."""
+    return text if text in (str(item), f"view {item}") else f"{_short(text)} ({item})"
 
 
 def _mark_questions(

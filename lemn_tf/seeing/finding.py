@@ -20,6 +20,7 @@ def find(
     evidence: str | os.PathLike | None = None,
     lengths: Sequence[int] | None = None,
     store_questions: bool | None = None,
+    minilm: str | os.PathLike | None = None,
 ) -> Subject:
     """A trained model with data to examine it on.
 
@@ -31,6 +32,7 @@ def find(
         evidence: the folder of the documents.
         lengths: of I-Mazes.
         store_questions: whether questions enter the stream; None as the run was trained.
+        minilm: folder for MiniLM's vectors, for a model that sees them.
     """
     name = os.fspath(run)
     model = _load(run)
@@ -41,9 +43,11 @@ def find(
     if lengths is not None:
         raise ValueError(f"lengths are for maze agents, and {name} is not one")
     if evidence is not None:
+        from lemn_tf.experiments.minilm import Store
         from lemn_tf.seeing.subjects_documents import DocumentSubject
 
-        return DocumentSubject(model, data, evidence, name)
+        store = None if minilm is None else Store(minilm)
+        return DocumentSubject(model, data, evidence, name, store)
     if not hasattr(model, "reader"):
         from lemn_tf.seeing.subjects_own import OwnSubject, samples
 

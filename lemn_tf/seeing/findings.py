@@ -114,11 +114,13 @@ def episodes(
     shows: list[dict[str, Any]] = []
     places: dict[tuple[str, int], int] = {}
     for episode in sorted(wanted):
+        begun = len(shows)
         for name, traces in found.traces.items():
             if episode < len(traces):
                 places[name, episode] = len(shows)
                 show = played(traces[episode], f"episode {episode}, {name}")
-                first = (n for n, one in enumerate(shows) if one["items"] == show["items"])
-                # those with the same stream are shown beside each other
+                others = range(begun, len(shows))
+                first = (n for n in others if shows[n]["items"] == show["items"])
+                # policies that saw the same stream are shown beside each other
                 shows.append({**show, "who": name, "stream": next(first, len(shows))})
     return shows, places

@@ -21,6 +21,7 @@ from lemn_tf.episode import Episode
 from lemn_tf.layer import EpisodicMemory
 from lemn_tf.learning.model import Lesson, MemoryModel, Stream
 from lemn_tf.learning.rollout import kept_at
+from lemn_tf.memory import MemoryState
 from lemn_tf.model import StreamReader
 from lemn_tf.readers.base import Answer
 from lemn_tf.retention.decision import Decision
@@ -347,8 +348,10 @@ def with_rules(
     calls = []
     for call, other in zip(tape.calls, rules, strict=True):
         given = {} if call.ask_at is None else {"ask_at": call.ask_at}
-        returned = other(call.items, mask=call.mask, slots=slots, **given)
-        calls.append(call._replace(returned=returned))
+        state, decisions = other(call.items, mask=call.mask, slots=slots, **given)
+        if isinstance(state, MemoryState):  # a rule remembers other things than the policy
+            state = state._replace(carry=call.returned[0].carry)
+        calls.append(call._replace(returned=(state, decisions)))
     with MemoryTape(instead=[call.returned for call in calls]):
         return model(x, training=False), calls
 

@@ -31,6 +31,8 @@ TOLD = {
     "fifo": "fifo drops the oldest item",
     "lru": "lru drops what was read longest ago",
     "uniform": "uniform drops any item by chance",
+    "distinct-salient": "distinct-salient keeps the most distinct names and numbers",
+    "overlap": "overlap keeps what shares words with the question",
     "oracle": "the oracle knows what will be asked, and shows what is possible",
     "winnable": "winnable fails only where nobody could win",
 }
@@ -131,9 +133,11 @@ def curves(found: Findings) -> str:
     )
     learning = figures.learning_curve(found.histories) if any(found.histories.values()) else None
     if learning is not None:
+        lines = (line for history in found.histories.values() for line in history)
+        phases = ", phase by phase" if any({"phase", "stage"} & {*one} for one in lines) else ""
         cards += (
             f"<figure class='card'>{_svg(learning)}<figcaption>How it learned: "
-            f"{_text(found.first.learned)}, phase by phase.</figcaption></figure>"
+            f"{_text(found.first.learned)}{phases}.</figcaption></figure>"
         )
     title = "One memory, many sizes" if learning is None else "Sizes and learning"
     return f"<section id='curves'><h2>{title}</h2><div class='grid wide'>{cards}</div></section>"
@@ -225,6 +229,11 @@ def mistakes(
     """The worst mistakes, each with a way into the player."""
     if not worst:
         none = "<p>None among those examined.</p>"
+        if found.first.rising:
+            none = (
+                "<p>No step was punished in the episodes examined; whether a reward did not come "
+            )
+            none += "because of a step, nothing says.</p>"
         return f"<section id='mistakes'><h2>Worst mistakes</h2>{none}</section>"
     made = ""
     for one in worst:

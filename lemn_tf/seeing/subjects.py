@@ -108,11 +108,15 @@ class Subject(abc.ABC):
         """The rules it can be shown beside, the clairvoyant one last."""
         return RULES
 
-    def side_by_side(self) -> dict[str, float]:
-        """Its result, and those with rules in its policy's place, by policy."""
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Its score, and those with rules in its policy's place, by policy."""
         rules = (rule for rule in self.rules() if rule != self.policy)
-        others = {rule: self.score(rule)["result"] for rule in rules}
-        return {self.policy: self.score()["result"], **others}
+        others = {rule: self.score(rule) for rule in rules}
+        return {self.policy: self.score(), **others}
+
+    def side_by_side(self) -> dict[str, float]:
+        """The results of `scores`."""
+        return {name: score["result"] for name, score in self.scores().items()}
 
     def pictures(self) -> np.ndarray | None:
         """Pictures `[K, H, W, 3]` of the first episode; None if there is nothing to draw."""

@@ -37,6 +37,7 @@ class DocumentSubject(Subject):
 
     measure = "answers that do not match"
     examined = 20
+    note = "LRU is FIFO here: nothing is read before a document ends."
 
     def __init__(
         self,
@@ -62,15 +63,23 @@ class DocumentSubject(Subject):
     def rules(self) -> tuple[str, ...]:
         # The oracle is told what one question needs; a policy that knows the question needs no
         # oracle.
-        aware, lexical = (
-            self.model.memory.policy.question_aware,
-            hasattr(self.model.reader, "lexical"),
-        )
-        suited = ("overlap" if aware else "distinct-salient",) if lexical else ()
-        return (*RULES[:-1], *suited, *(() if aware else RULES[-1:]))
+        aware = self.model.memory.policy.question_aware
+        suited = ("overlap" if aware else "distinct-salient",)
+        for_words = suited if hasattr(self.model.reader, "lexical") else ()
+        return (*RULES[:-1], *for_words, *(() if aware else RULES[-1:]))
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
-        model = self._with(None if policy == self.policy else policy)
+        return self._scored(self._as(policy), slots)
+
+    def _as(self, policy: str | None) -> str | None:
+        """The policy that decides as this one; None for the model's own."""
+        if policy == self.policy:
+            return None
+        return "fifo" if policy == "lru" else policy  # see `note`
+
+    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
+    def _scored(self, policy: str | None, slots: int | None) -> dict[str, Any]:
+        model = self._with(policy)
         given = (self.qa, self.evidence, slots or self.slots, self._reading)
         told = scoring.score(model, *given).told
         if "exact_match" not in told:

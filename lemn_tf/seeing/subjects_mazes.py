@@ -108,7 +108,7 @@ def _lines(told: dict[str, np.ndarray]) -> Iterator[Line]:
             margin=float(ranked[-1] - ranked[-2]),
             free=free,
             runner_up=ids[others[0]] if free else EMPTY,
-            text=f"view {t + 1}" + (", with the indicator" if shows else ""),
+            text=f"view {t}" + (", with the indicator" if shows else ""),
             picture=data_url(told["frames"][t, -1]),
             kind="shows the indicator" if shows else "other",
         )

@@ -143,8 +143,8 @@ def _told(seen: Any, t: int) -> str:
     """What was observed at step t in words, pictures aside."""
     if isinstance(seen, dict):
         plain = {name: part for name, part in seen.items() if np.ndim(part) < 3}
-        return in_words(plain) if plain else f"view {t + 1}"
-    return f"view {t + 1}" if np.ndim(seen) == 3 else f"observed {in_words(seen)}"
+        return in_words(plain) if plain else f"view {t}"
+    return f"view {t}" if np.ndim(seen) == 3 else f"observed {in_words(seen)}"
 
 
 def _picture(seen: Any) -> str:

@@ -10,7 +10,7 @@ beginning, so a trace of any length needs little memory.
 ... ]
 >>> print(Trace(steps).why(1))
 Mary is bored (1) was not stored at t=1, with keep probability 0.10; Mary took the milk (0) \
-stayed with 0.90; no question needed it later.
+stayed with 0.90.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ class Trace:
         Args:
             item: its id, the number of the item in the stream from 0.
         """
-        text, left, known = "", None, True
+        text, left = "", None
+        known, later = True, False
         needed: list[str] = []
         for line in self:
             if isinstance(line, Step):
@@ -179,7 +180,7 @@ class Trace:
                 if line.evicted == item and text:
                     left = line
             elif left is not None:
-                known = known and line.examined
+                known, later = known and line.examined, True
                 if line.needs(item):
                     needed.append(f"{line.number}{_worth((line.costs or {}).get(item))}")
         if not text:
@@ -187,7 +188,7 @@ class Trace:
         if left is None:
             return f"{text} ({item}) is still in memory."
         told = f"{text} ({item}) {self._left(left)}"
-        return f"{told}; {_needed(needed)}." if known else f"{told}."
+        return f"{told}; {_needed(needed)}." if known and later else f"{told}."
 
     def _left(self, step: Step) -> str:
         """How an item left, as the end of a sentence."""

@@ -115,7 +115,7 @@ def test_looking_changes_no_numbers(towns, tmp_path, monkeypatch, more):
     assert len(steps) > 2
     rules = {"overlap"} if more.get("question_aware") else {"distinct-salient", "oracle"}
     shown = {"fifo", "lru", "st-lemn"} | rules
-    assert {f"error/{name}" for name in shown} <= set(found)
+    assert {f"{tag}/{name}" for name in shown for tag in ("error", "in memory")} <= set(found)
     assert {"life-lines", "memory", "age of evicted items"} <= set(found)
     none = {tag for tag in events(tmp_path / "none") if tag.startswith(("error", "life"))}
     assert not none

@@ -35,7 +35,8 @@ def test_one_file_with_all_of_it(trace, tmp_path):
     )
     assert {"error/st-lemn", "error/fifo", "error/oracle", "age of evicted items"} <= set(found)
     assert "custom_scalars__config__" in found
-    assert "_hparams_/session_start_info" in found
+    info = found["_hparams_/session_start_info"][0][1].metadata.plugin_data.content
+    assert str(tmp_path).encode() in info  # what the run is called beside others
     assert not {"training/update", "training/phase"} & set(found)
     assert [step for step, _ in found["validation/loss"]] == [10]
     histogram = tf.make_ndarray(found["age of evicted items"][0][1].tensor)
@@ -60,15 +61,23 @@ def test_no_regret_is_shown_where_nobody_knows_what_was_needed(trace, tmp_path):
 
 
 def test_a_look_at_a_subject_beside_the_rules(subject, tmp_path):
-    board = Board(tmp_path)
+    board = Board(tmp_path, recall=True)
     before = np.random.get_state()[1].copy()
     board.look(subject, 7)
     board.close()
     np.testing.assert_array_equal(before, np.random.get_state()[1])
     found = events(tmp_path)
+    layout = found["custom_scalars__config__"][0][1].tensor.string_val[0]
+    assert b"error/.*" in layout
+    assert b"in memory/.*" in layout
     errors = {tag: tf.make_ndarray(found[tag][0][1].tensor) for tag in found if tag[:6] == "error/"}
     assert errors["error/fifo"] == pytest.approx(subject.score("fifo")["result"])
     assert set(errors) == {f"error/{name}" for name in ("st-lemn", "fifo", "lru", "oracle")}
+    kept = {
+        tag: tf.make_ndarray(found[tag][0][1].tensor) for tag in found if tag[:9] == "in memory"
+    }
+    assert kept["in memory/fifo"] == pytest.approx(subject.score("fifo")["recall"])
+    assert len(kept) == len(errors)
     assert {"life-lines", "memory", "age of evicted items", LATER} <= set(found)
     assert {step for values in found.values() for step, _ in values} == {0, 7}
 
@@ -76,4 +85,4 @@ def test_a_look_at_a_subject_beside_the_rules(subject, tmp_path):
 def test_memory_at_the_questions(trace):
     text = tables(trace)
     assert "**Where is the milk? garden** (wrong: home), after 4 items" in text
-    assert "| 1 | Mary went home. | 0.40 | needed |" in text
+    assert "| 1 | Mary went home. | 0.40 | ✓ |" in text

@@ -12,12 +12,16 @@ def test_life_lines(trace):
     figure = figures.life_lines(trace)
     axes, colours = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "Mary took the milk.  0",
-        "Mary went home.  1",
-        "John is bored.  2",
-        "John left.  3",
+        "Mary took the milk. (0)",
+        "Mary went home. (1)",
+        "John is bored. (2)",
+        "John left. (3)",
     ]
     assert axes.get_xlabel() == "items seen"
+    assert [figures._label(text, 4) for text in ("view 4", "4", "view 44")] == [
+        *("view 4", "4"),
+        "view 44 (4)",
+    ]
     assert colours.get_ylabel() == "probability of being kept"
     (bars,) = axes.collections
     # items 0, 1 and 3 live 4, 3 and 1 steps; item 2 is never stored
@@ -35,9 +39,9 @@ def test_life_lines_of_decisions():
     _, decisions = EpisodicMemory(slots=2, policy="fifo")(tf.random.normal([2, 5, 3]))
     figure = figures.life_lines(decisions, list("abcde"), most=3, row=1)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
-        "a  0",
-        "b  1",
-        "c  2",
+        "a (0)",
+        "b (1)",
+        "c (2)",
     ]
 
 

@@ -1,5 +1,6 @@
 """The report's page: all on it, and it works in a real browser, large and small, light and dark."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_mistakes_can_be_watched(found):
     assert len(shows) >= 2 * 4
     line = next(line for line in shows[0]["lines"] if line.get("w"))
     assert re.search(r"(left|was not stored) at t=\d+", line["w"])
+
+
+def test_policies_stand_beside_each_other_only_in_the_same_episode(found):
+    """Also if two episodes have the same items, as a long list of questions makes of a document."""
+    traces = {name: [several[0], several[0]] for name, several in found.traces.items()}
+    shows, _ = episodes(dataclasses.replace(found, traces=traces), [])
+    assert [(one["who"], one["stream"]) for one in shows] == [
+        *(("mine", 0), ("fifo", 0)),
+        *(("mine", 2), ("fifo", 2)),
+    ]
 
 
 def test_only_html_is_written(found, tmp_path):

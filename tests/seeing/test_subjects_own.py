@@ -1,8 +1,10 @@
 """A model of one's own as a subject."""
 
+import keras
 import numpy as np
 import pytest
 
+from lemn_tf import EpisodicMemory, MemoryModel
 from lemn_tf.seeing.subjects_own import OwnSubject, samples
 
 
@@ -37,6 +39,21 @@ def test_rules_beside_it(own):
     assert "no oracle" in subject.note
     with pytest.raises(ValueError, match="st-lemn is learned"):
         subject.traces([1], "st-lemn")
+
+
+@pytest.mark.parametrize("rule", ["fifo", "lru"])
+def test_rules_beside_a_policy_with_a_state_of_its_own(rule):
+    """ST-LEMN remembers something of each slot, and rules something else or nothing."""
+    inputs = keras.Input((6, 2))
+    state, _ = EpisodicMemory(slots=2, policy="st-lemn")(inputs)
+    seen = keras.layers.GlobalAveragePooling1D()(state.entries)
+    model = MemoryModel(inputs, keras.layers.Dense(2, "softmax")(seen))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    x, y = np.random.default_rng(0).normal(size=[2, 6, 2]).astype("float32"), np.array([0, 1])
+    (trace,) = OwnSubject(model, x, y).traces([1], rule)
+    (asked,) = trace.questions()
+    assert asked.ids == (4, 5)
+    assert set(asked.costs) <= {0, 1, 2, 3}
 
 
 def test_a_rule_in_the_policys_place(own):
