@@ -72,9 +72,9 @@ def imaze_table(found: list[Record]) -> str:
     lines = [
         "# I-Maze: success % by length of the corridor",
         "",
-        "Memory of 4 frames, trained on lengths 5, 7, 9; every start heading and both indicators, "
-        "the likeliest action each time. Every seed is shown. The limit of steps grows with the "
-        "length from 40 on (see `lemn_tf.mazes.imaze_rules`).",
+        "Memory of 4 frames unless said, trained on lengths 5, 7, 9; every start heading and both "
+        "indicators, the likeliest action each time. Every seed is shown. The limit of steps grows "
+        "with the length from 40 on (see `lemn_tf.mazes.imaze_rules`).",
         "",
         "![success by length](imaze.svg)",
         "",
@@ -112,8 +112,13 @@ def maze_table(found: list[Record]) -> str:
 
 
 def _name(one: Record) -> str:
+    return f"{_kind(one)}, seed {one['seed']}"
+
+
+def _kind(one: Record) -> str:
+    """What all seeds of a run share."""
     label = f", {one['label']}" if "label" in one else ""
-    return f"{one['reader']} {one['policy']}{label}, seed {one['seed']}"
+    return f"{one['reader']} {one['policy']}{label}"
 
 
 def _cost(one: Record) -> str:
@@ -141,7 +146,7 @@ def plot(found: list[Record]) -> bytes:
 
     rows: dict[str, list[Record]] = {}
     for one in found:
-        rows.setdefault(f"{one['reader']} {one['policy']}", []).append(one["scores"]["per_length"])
+        rows.setdefault(_kind(one), []).append(one["scores"]["per_length"])
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot(xlabel="length", ylabel="success %", ylim=(-4, 104))
     axes.grid(axis="y", alpha=0.4)
