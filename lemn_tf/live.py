@@ -98,7 +98,8 @@ class LiveReader:
             _check_text("a sentence", text)
         known = {entry.id: entry for entry in self.memory()}
         number = int(self.state.clock[0])
-        after, decisions, told = self._read(
+        read = self._read_pinned if pin else self._read
+        after, decisions, told = read(
             self.state, tf.constant([list(texts)], tf.string), self._asked()
         )
         seen: list[Observation] = []
@@ -112,8 +113,6 @@ class LiveReader:
             dropped = known.pop(gone, None)
             if dropped is not None:
                 dropped = Entry(dropped.id, dropped.text, keep.get(gone), dropped.pinned)
-            if pin and gone != number:
-                after = memory.pin(after, number)
             seen.append(Observation(entry, dropped))
             number += 1
         if not dry_run:
@@ -122,6 +121,23 @@ class LiveReader:
                 if one.dropped is not None and self.sink is not None:
                     self.sink(one.dropped)
         return seen
+
+    def _read_pinned(
+        self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None
+    ) -> tuple[MemoryState, Decision | None, tf.Tensor]:
+        """Reads texts `[1, T]` as `TextReader.read` does, with every slot pinned as it comes."""
+        taken = self._text.take(state, texts, asked)
+        told = taken.entries["text"]
+        mask = told != "" if taken.mask is None else taken.mask
+        places = tf.where(mask[0])[:, 0]
+        entries = tf.nest.map_structure(lambda x: tf.gather(x, places, axis=1), taken.entries)
+        made = []
+        for step in range(len(places)):
+            item = tf.nest.map_structure(lambda x, step=step: x[:, step], entries)
+            state, decision = self._text.memory.observe(state, item, pinned=True)
+            made.append(decision)
+        decisions = tf.nest.map_structure(lambda *x: tf.stack(x, axis=1), *made) if made else None
+        return state._replace(stream=taken.stream), decisions, entries["text"]
 
     def _asked(self, questions: Sequence[str] = ()) -> tf.Tensor | None:
         """The questions `[B]` for a policy that needs them, else None."""

@@ -57,6 +57,23 @@ def test_what_is_pinned_stays(reader):
     assert (first.id, first.pinned) == (0, True)
 
 
+def test_what_would_leave_at_once_stays_if_it_is_pinned(reader):
+    for sentence in STORY[:5]:
+        reader.observe(sentence)
+    hungry = STORY[5]
+    assert reader.observe(hungry, dry_run=True).dropped.text == hungry
+    seen = reader.observe(hungry, pin=True)
+    assert seen.dropped.text != hungry
+    assert [entry.text for entry in reader.memory() if entry.pinned] == [hungry]
+
+
+def test_texts_pinned_together_push_out_none_of_each_other(reader):
+    seen = reader.observe_many(STORY[:3], pin=True)
+    reader.observe_many(STORY)
+    assert [entry.id for entry in reader.memory() if entry.pinned] == [0, 1, 2]
+    assert [one.dropped for one in seen] == [None] * 3
+
+
 def test_whole_streams_at_once_are_read_as_one_by_one(reader):
     streams = [STORY, STORY[:3], STORY[2:]]
     questions = ["Where is the milk?", "Where is Mary?", "Where is Sandra?"]
