@@ -120,6 +120,8 @@ class Reading:
     def answer_holding(self, slots: int, seed: int = 0) -> list[Answered]:
         """Answers from slots drawn at random, one of which holds an answer if any does.
 
+        What is `held` then is what a slot holds: an answer across the end of one does not count.
+
         Args:
             slots: how many for each question.
             seed: of the draw.
@@ -132,7 +134,8 @@ class Reading:
         answered: list[Answered] = []
         for number, (batch, codes) in enumerate(self._batches()):
             told = self._best(batch, draw(batch, tf.constant(number)), codes)
-            answered += _rows(self.collection, batch, told)
+            rows = _rows(self.collection, batch, told)
+            answered += [dataclasses.replace(row, held=row.in_memory) for row in rows]
         return answered
 
     @functools.cached_property
