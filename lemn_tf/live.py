@@ -107,9 +107,10 @@ class LiveReader:
         slots = [text.decode() for text in told[0].numpy().tolist() if text]
         for step, text in enumerate(slots):
             keep = _kept(decisions, step)
-            entry = Entry(number, text, keep.get(number), pin)
-            known[number] = entry
             gone = int(decisions.evicted[0, step])
+            # With every slot pinned nothing more can be stored.
+            entry = Entry(number, text, keep.get(number), pin and gone != number)
+            known[number] = entry
             dropped = known.pop(gone, None)
             if dropped is not None:
                 dropped = Entry(dropped.id, dropped.text, keep.get(gone), dropped.pinned)
@@ -124,7 +125,7 @@ class LiveReader:
 
     def _read_pinned(
         self, state: MemoryState, texts: tf.Tensor, asked: tf.Tensor | None
-    ) -> tuple[MemoryState, Decision | None, tf.Tensor]:
+    ) -> tuple[MemoryState, Any, tf.Tensor]:
         """Reads texts `[1, T]` as `TextReader.read` does, with every slot pinned as it comes."""
         taken = self._text.take(state, texts, asked)
         told = taken.entries["text"]

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,6 +97,17 @@ def config(name: str | os.PathLike) -> dict:
     path = Path(name)
     path = (path.parent if path.is_file() else path) / "config.json"
     return parsed(path, path.read_bytes()) if path.is_file() else {}
+
+
+def import_modules(name: str | os.PathLike, given: Sequence[str] | None = None) -> None:
+    """Imports what a run was made with, or is given instead: it may register worlds and policies.
+
+    Args:
+        name: the folder of a run, or a model in it.
+        given: names of modules.
+    """
+    for module in given or config(name).get("modules", ()):
+        importlib.import_module(module)
 
 
 def load(name: str | os.PathLike, compiled: bool = False) -> Any:

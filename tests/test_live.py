@@ -74,6 +74,12 @@ def test_texts_pinned_together_push_out_none_of_each_other(reader):
     assert [one.dropped for one in seen] == [None] * 3
 
 
+def test_with_every_slot_pinned_nothing_more_is_stored(reader):
+    last = reader.observe_many(STORY[:6], pin=True)[-1]
+    assert (last.dropped, last.entry.pinned) == (last.entry, False)
+    assert [entry.id for entry in reader.memory()] == [0, 1, 2, 3, 4]
+
+
 def test_whole_streams_at_once_are_read_as_one_by_one(reader):
     streams = [STORY, STORY[:3], STORY[2:]]
     questions = ["Where is the milk?", "Where is Mary?", "Where is Sandra?"]

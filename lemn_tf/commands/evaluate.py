@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -89,9 +88,7 @@ class Evaluate:
         from lemn_tf.experiments import babi
         from lemn_tf.navigation.agent import MemoryAgent
 
-        modules = arguments.modules or runs.config(arguments.run).get("modules", ())
-        for module in modules:  # they may register the world, and the policy
-            importlib.import_module(module)
+        runs.import_modules(arguments.run, arguments.modules)
         model = runs.load(arguments.run)
         if isinstance(model, MemoryAgent):
             return _evaluate_agent(arguments, model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,7 @@ class Export:
         from lemn_tf.navigation.agent import MemoryAgent
         from lemn_tf.wordlist import WordList
 
-        for module in runs.config(arguments.model).get("modules", ()):  # of a policy of one's own
-            importlib.import_module(module)
+        runs.import_modules(arguments.model)
         preset = runs.presets().get(arguments.model)
         model = runs.load(arguments.model)
         given: Any = model

@@ -92,6 +92,8 @@ def check_shown(names: Sequence[str], arguments: argparse.Namespace, *made: str 
             check_world(run, arguments)
         elif found.cls != "Navigator" and arguments.data is None:
             raise ValueError(f"say which data to show {run} with: --data F")
+        if arguments.minilm is not None and arguments.evidence is None:
+            raise ValueError("--minilm: for models of documents, shown with --data and --evidence")
         if found.cls != "Navigator" and arguments.lengths is not None:
             raise ValueError(f"lengths are for maze agents, and {run} is not one")
         if found.documents and arguments.evidence is None:

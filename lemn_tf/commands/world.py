@@ -34,7 +34,8 @@ from lemn_tf.experiments.worlds_cells import EXAMS, ROWS, WorldCell, plan
 if TYPE_CHECKING:
     from lemn_tf.navigation.agent import MemoryAgent
 
-CHANGES = {name: kind for name, kind in maze.CHANGES.items() if not name.startswith("guid")} | {
+GUIDE = ("guidance", "guided")  # in worlds nobody knows the way
+CHANGES = {name: kind for name, kind in maze.CHANGES.items() if name not in GUIDE} | {
     "passes": (whole_number(1), "how often an update learns from its episodes"),
     "practice": (amount, "weight of what is learned from random memories"),
     "hindsight": (amount, "weight of what to forget judged in hindsight"),
@@ -76,7 +77,7 @@ def check_train(arguments: argparse.Namespace) -> None:
 
 
 def check_modules(modules: Sequence[str]) -> None:
-    """Raises unless there are such modules, installed or in the current folder."""
+    """Raises unless there are such modules; from now on the current folder is searched too."""
     if modules and "" not in sys.path:
         sys.path.append("")  # the current folder, after all that is installed
     for module in modules:

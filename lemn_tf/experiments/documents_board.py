@@ -130,6 +130,7 @@ class InTraining(DocumentSubject):
     ):
         self._read(model, Reading(model, few(collection), batch_size=1, context=context))
         self.name = self.data = "training"
+        self._acting = functools.cache(self._act)
 
     def score(self, policy: str | None = None, slots: int | None = None) -> dict[str, Any]:
         act = self._acting(self._as(policy), slots)
@@ -145,8 +146,7 @@ class InTraining(DocumentSubject):
     def _batches(self) -> list[Batch]:
         return list(self._reading.batches)
 
-    @functools.cache  # noqa: B019 (a subject lives only while its run is trained)
-    def _acting(self, policy: str | None, slots: int | None) -> Callable[[Batch], tf.Tensor]:
+    def _act(self, policy: str | None, slots: int | None) -> Callable[[Batch], tf.Tensor]:
         return self._reading.acting(self._with(policy), slots)
 
     @functools.cached_property

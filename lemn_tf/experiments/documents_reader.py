@@ -70,18 +70,24 @@ def holding(batch: Batch, slots: int, seed: tf.Tensor) -> tf.Tensor:
     steps = tf.shape(batch["items"]["words"])[1:2]
     shape = tf.concat([tf.shape(batch["answers"])[:2], steps], axis=0)
     score = tf.random.stateless_uniform(shape, seed)
-    return _best(_holding(batch, score, seed + tf.constant([0, 1], seed.dtype)), slots)
+    ids = tf.range(steps[0])
+    answered = tf.reduce_any(ids == batch["answers"][..., :1], axis=-2)  # [B, Q, T]
+    draw = tf.random.stateless_uniform(shape, seed + tf.constant([0, 1], seed.dtype))
+    draw = tf.where(answered, draw, -1.0)
+    right = tf.where(tf.reduce_any(answered, axis=-1), tf.argmax(draw, -1, tf.int32), -1)
+    return _best(_with(batch, score, right), slots)
 
 
 def _holding(batch: Batch, score: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """The scores `[B, Q, T]` with a slot that has an answer above all, and none past the end.
-
-    One right span, drawn evenly, brings its slot.
-    """
+    """The scores `[B, Q, T]` with the slot of one right span, drawn evenly, above all."""
     answers = batch["answers"][..., 0]  # [B, Q, K]
     which = tf.random.stateless_uniform(tf.shape(answers), seed)
     which = tf.argmax(tf.where(answers >= 0, which, -1.0), axis=-1)
-    right = tf.gather(answers, which, batch_dims=2)
+    return _with(batch, score, tf.gather(answers, which, batch_dims=2))
+
+
+def _with(batch: Batch, score: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The scores `[B, Q, T]` with the slot `right` `[B, Q]` above all, and none past the end."""
     ids = tf.range(tf.shape(score)[-1])
     score = tf.where(ids == right[..., None], 1e6, score)
     return tf.where(ids < batch["length"][:, None, None], score, -1e6)

@@ -158,7 +158,7 @@ def score(
         "documents": len(collection),
         "missing_documents": len(collection.missing),
         "policy": "holding" if holding else model.memory.policy.name,
-        "question_aware": holding or model.memory.policy.question_aware,
+        "question_aware": not holding and model.memory.policy.question_aware,
         "slots": size,
         "data": os.path.basename(qa),
     }

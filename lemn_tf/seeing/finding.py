@@ -35,6 +35,7 @@ def find(
         minilm: folder for MiniLM's vectors, for a model that sees them.
     """
     name = os.fspath(run)
+    runs.import_modules(run)
     model = _load(run)
     if isinstance(model, MemoryAgent):
         return _agent(model, name, None if data is None else os.fspath(data), lengths)

@@ -228,13 +228,13 @@ def mistakes(
 ) -> str:
     """The worst mistakes, each with a way into the player."""
     if not worst:
-        none = "<p>None among those examined.</p>"
+        none = "None among those examined."
         if found.first.rising:
             none = (
-                "<p>No step was punished in the episodes examined; whether a reward did not come "
+                "No step was punished in the episodes examined; nothing says whether a step is why "
+                "a reward did not come."
             )
-            none += "because of a step, nothing says.</p>"
-        return f"<section id='mistakes'><h2>Worst mistakes</h2>{none}</section>"
+        return f"<section id='mistakes'><h2>Worst mistakes</h2><p>{none}</p></section>"
     made = ""
     for one in worst:
         asked, lines = one.question, list(one.trace)

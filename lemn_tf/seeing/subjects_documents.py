@@ -55,6 +55,9 @@ class DocumentSubject(Subject):
         """Takes the model and what it reads."""
         self.model, self._reading, self.collection = model, reading, reading.collection
         self.policy, self.slots = model.memory.policy.name, model.memory.slots
+        # Kept here, not by decorators, which would keep a trained model for ever.
+        self._scored = functools.cache(self._score)
+        self._examined = functools.cache(self._examine)
 
     @property
     def count(self) -> int:
@@ -77,8 +80,7 @@ class DocumentSubject(Subject):
             return None
         return "fifo" if policy == "lru" else policy  # see `note`
 
-    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
-    def _scored(self, policy: str | None, slots: int | None) -> dict[str, Any]:
+    def _score(self, policy: str | None, slots: int | None) -> dict[str, Any]:
         model = self._with(policy)
         given = (self.qa, self.evidence, slots or self.slots, self._reading)
         told = scoring.score(model, *given).told
@@ -107,7 +109,6 @@ class DocumentSubject(Subject):
         one = Reading(self.model, self.collection, batch_size=1, context=self._reading.context)
         return one.batches.map(shown)
 
-    @functools.cache  # noqa: B019 (a subject lives only while its page is made)
     def _examine(self, policy: str | None, hindsight: bool) -> Callable[[Episode], Seen]:
         model = self._with(policy)
         best = model.reader.best
@@ -127,7 +128,7 @@ class DocumentSubject(Subject):
     def _trace(self, row: tuple[Batch, Episode], policy: str | None, hindsight: bool) -> Trace:
         """One document; a policy that knows the question reads it for the first question."""
         batch, episode = row
-        seen = self._examine(policy, hindsight)(episode)
+        seen = self._examined(policy, hindsight)(episode)
         told = {name: batch[name].numpy() for name in ("document", "question", "offsets")}
         told["question"] = told["question"][:, : seen.ask_at.shape[1]]
         about = {**self.about(), "policy": policy or self.policy}

@@ -54,6 +54,18 @@ def test_evaluate(run, data, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_reader_is_asked_by_itself(run, data, capsys):
+    asked = ["--qa", data.qa, "--evidence", data.evidence, "--slots", "2", "--holding"]
+    assert not main(["evaluate", str(run), *asked, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["policy"], told["question_aware"]) == ("holding", False)
+    assert told["held"]["questions"] > 0
+    assert told["held"]["answer_in_memory"] == 100.0
+    assert main(["evaluate", str(run), *asked, "--policy", "fifo"]) == 2
+    assert "--holding: for a reader of documents" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_compare(run, data, capsys):
     asked = ["--qa", data.qa, "--evidence", data.evidence, "--slots", "3", "--json"]
     assert not main(["compare", str(run), *asked, "--policies", "fifo,overlap"])

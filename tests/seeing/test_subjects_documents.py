@@ -33,9 +33,9 @@ def test_drops_cost_what_they_would_have_added(subject, traces, monkeypatch):
     def anew(self, policy, hindsight):
         return recording.examine(self.model, hindsight, lambda answer: best(answer)._asdict())
 
-    slow = DocumentSubject(subject.model, subject.qa, subject.evidence)
     monkeypatch.setattr(DocumentSubject, "_examine", anew)
     monkeypatch.setattr(type(subject.model.reader), "flipped", Reader.flipped)
+    slow = DocumentSubject(subject.model, subject.qa, subject.evidence)
     pairs = zip(traces[0].questions(), slow.traces([0])[0].questions(), strict=True)
     count = 0
     for one, read in pairs:  # every slot was put back and the memory read again
