@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -93,11 +96,7 @@ class Reading:
             slots: another size of the memory.
         """
         act = self.acting(model, slots)
-        answered: list[Answered] = []
-        for batch, codes in self._batches():
-            told = self._best(batch, act(batch), codes)
-            answered += _rows(self.collection, batch, told)
-        return answered
+        return self._answered(lambda number, batch: act(batch))
 
     def acting(self, model: StreamReader, slots: int | None = None) -> Callable[[Batch], tf.Tensor]:
         """From a batch to what a policy has in memory at each question, ids `[B, Q, N]`.
@@ -131,11 +130,26 @@ class Reading:
             input_signature=[self.spec, tf.TensorSpec([], tf.int32)],
             autograph=False,
         )
+        rows = self._answered(lambda number, batch: draw(batch, tf.constant(2 * number)))
+        return [dataclasses.replace(row, held=row.in_memory) for row in rows]
+
+    def _answered(self, choose: Callable[[int, Batch], tf.Tensor]) -> list[Answered]:
+        """The answers from what is chosen of every batch; several batches are under way at once."""
+
+        def told(number, batch, codes):
+            best = self._best(batch, choose(number, batch), codes)
+            return _rows(self.collection, batch, best)
+
         answered: list[Answered] = []
-        for number, (batch, codes) in enumerate(self._batches()):
-            told = self._best(batch, draw(batch, tf.constant(2 * number)), codes)
-            rows = _rows(self.collection, batch, told)
-            answered += [dataclasses.replace(row, held=row.in_memory) for row in rows]
+        workers = os.cpu_count() or 1
+        with ThreadPoolExecutor(workers) as pool:
+            under_way: deque[Future[list[Answered]]] = deque()
+            for number, (batch, codes) in enumerate(self._batches()):
+                under_way.append(pool.submit(told, number, batch, codes))
+                if len(under_way) > workers:
+                    answered += under_way.popleft().result()
+            for one in under_way:
+                answered += one.result()
         return answered
 
     @functools.cached_property
