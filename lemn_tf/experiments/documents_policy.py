@@ -239,8 +239,6 @@ def train(
     steps: int | None = None,
     batch_size: int = 16,
     rate: float = 5e-4,
-    entropy: tuple[float, float] = (0.01, 0.001),
-    dropout: float = 0.2,
     weights: np.ndarray | None = None,
     seed: int = 0,
     looked: Callable[[int], Sequence[keras.callbacks.Callback]] = lambda updates: (),
@@ -254,15 +252,14 @@ def train(
         documents: with vectors that are `standardised`.
         epochs: passes over the documents.
         steps: learn from stretches of this many slots; None for whole documents.
-        batch_size, rate, dropout: of the training.
+        batch_size, rate: of the training.
         weights: how often each document comes, relative to the others; None for once a pass.
-        entropy: weight of the entropy bonus, at the beginning and at the end.
         seed: of everything random.
         looked: from the number of updates to callbacks that look at the training.
     """
     random = np.random.default_rng(seed)
     batch_size = min(batch_size, len(documents))
-    trainer = KeepingTrainer(memory, dropout)
+    trainer = KeepingTrainer(memory)
     longest = max(document.slots for document in documents)
     steps = min(steps or longest, longest)
     questions = max(len(document.questions) for document in documents)
@@ -270,7 +267,7 @@ def train(
     schedule = keras.optimizers.schedules.CosineDecay(rate, updates, 0.03)
     trainer.compile(
         keras.optimizers.Adam(schedule, global_clipnorm=5.0),
-        retention=Hindsight(discount=1.0, entropy=entropy[0], final_entropy=entropy[1]),
+        retention=Hindsight(discount=1.0, entropy=0.01, final_entropy=0.001),
         seed=seed,
         updates=updates,
         jit_compile=False,
